@@ -1,0 +1,1 @@
+"""Architecture and DRAM device files that travel with the package (data only)."""

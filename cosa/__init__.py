@@ -1,0 +1,1 @@
+"""Schedules for spatial DNN accelerators. Imports neither nocsim nor dram."""

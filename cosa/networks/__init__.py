@@ -1,0 +1,1 @@
+"""Layer tables that travel with the package (data only)."""
