@@ -1,0 +1,295 @@
+"""The architecture: memory levels with their fan-outs, the mesh, the DRAM block and the machine's switches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from cosa.errors import InputError, nearest_of
+from cosa.files import FileModel, Model
+from cosa.workload import Tensor
+
+Count = Annotated[int, Field(ge=1, le=2**31)]
+Cycles = Annotated[int, Field(ge=0, le=2**31)]
+Bandwidth = Annotated[float, Field(gt=0)]
+
+MAX_MESH = 64
+_MESH = re.compile(r"([0-9]+)x([0-9]+)")
+
+
+def parse_mesh(text: str, source: str | None = None, path: str | None = None) -> tuple[int, int]:
+    """``"4x4"`` as (columns, rows); both from 1 to 64.
+
+    Raises
+    ------
+    InputError: not of that form, or a side out of range.
+    """
+    match = _MESH.fullmatch(text.strip().lower())
+    sides = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not all(1 <= side <= MAX_MESH for side in sides):
+        allowed = f"columns x rows, each from 1 to {MAX_MESH}, such as 4x4"
+        raise InputError("not a mesh", source=source, path=path, value=text, allowed=allowed)
+    return sides
+
+
+class Fanout(Model):
+    """Instances of the next level in that one instance feeds, along X and Y."""
+
+    x: Count = 1
+    y: Count = 1
+
+
+class Level(Model):
+    """One memory of the hierarchy.
+
+    `capacity_words` counts the entries of one tile set, over all tensors kept (null: unbounded). `buffers: 2` is a
+    second, shadow set beside it, so that the next tile may arrive while the present one is used; it takes nothing from
+    the capacity unless the architecture says `shared_halves`. `fanout` is what the level's spatial loops spread over:
+    a number, ``{x: , y: }``, or ``mesh`` for the level below which the mesh of PEs lies.
+    """
+
+    name: str = Field(min_length=1, max_length=100)
+    keeps: tuple[Tensor, ...]
+    capacity_words: Count | None
+    buffers: Literal[1, 2] = 1
+    fanout: Count | Fanout | Literal["mesh"] = 1
+    read_bandwidth_words_per_cycle: Bandwidth | None = None
+    write_bandwidth_words_per_cycle: Bandwidth | None = None
+
+    @field_validator("keeps")
+    @classmethod
+    def _distinct(cls, keeps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        if len(set(keeps)) != len(keeps) or not keeps:
+            raise ValueError("must name at least one tensor, each once")
+        return keeps
+
+
+class Port(Model):
+    """Where a node attaches: router as [column, row], negative numbers from the far edge; an edge side for DRAM."""
+
+    router: tuple[int, int]
+    side: Literal["local", "north", "east", "south", "west"] = "local"
+
+
+class Noc(Model):
+    """The mesh. Routers are the PE mesh plus `extra_rows` rows below it; sizes in flits of `flit_bits`."""
+
+    mesh: str
+    extra_rows: Annotated[int, Field(ge=0, le=MAX_MESH)] = 0
+    flit_bits: Literal[32, 64, 128, 256, 512] = 64
+    packet_payload_flits: Annotated[int, Field(ge=1, le=1024)] = 4
+    partial_packets: Literal["full", "trimmed"] = "trimmed"
+    fifo_flits: Annotated[int, Field(ge=1, le=15)] = 7
+    multicast_reservation_flits: Annotated[int, Field(ge=1, le=15)] = 5
+    global_buffer_ports: Annotated[tuple[Port, ...], Field(min_length=1)] = (Port(router=(-1, -1)),)
+    dram_ports: Annotated[tuple[Port, ...], Field(min_length=1)] = (Port(router=(-1, -1), side="south"),)
+
+    @field_validator("mesh")
+    @classmethod
+    def _mesh(cls, mesh: str) -> str:
+        match = _MESH.fullmatch(mesh)
+        if not match or not all(1 <= int(side) <= MAX_MESH for side in match.groups()):
+            raise ValueError(f"not a mesh; allowed: columns x rows, each from 1 to {MAX_MESH}, such as 4x4")
+        return mesh
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Noc:
+        packet = 1 + self.packet_payload_flits
+        if self.multicast_reservation_flits < packet:
+            raise ValueError(
+                f"multicast_reservation_flits {self.multicast_reservation_flits} is less than a packet of {packet} "
+                f"flits (header included), so multicasts can deadlock; allowed: >= {packet}"
+            )
+        if self.fifo_flits < self.multicast_reservation_flits:
+            raise ValueError(
+                f"fifo_flits {self.fifo_flits} is less than multicast_reservation_flits "
+                f"{self.multicast_reservation_flits}, so no multicast could ever start"
+            )
+        columns, rows = self.router_columns, self.router_rows
+        for name in ("global_buffer_ports", "dram_ports"):
+            for number, port in enumerate(getattr(self, name)):
+                column, row = port.router
+                if not (-columns <= column < columns and -rows <= row < rows):
+                    raise ValueError(f"{name}[{number}].router: [{column}, {row}] is outside the {columns}x{rows} routers")
+                at_edge = {"local": True, "north": row % rows == 0, "south": row % rows == rows - 1}
+                at_edge |= {"west": column % columns == 0, "east": column % columns == columns - 1}
+                if not at_edge[port.side]:
+                    raise ValueError(f"{name}[{number}]: router [{column}, {row}] has no {port.side} edge")
+        if any(port.side != "local" for port in self.global_buffer_ports):
+            raise ValueError("global_buffer_ports: a global buffer sits on a router's local port (multicasts end there)")
+        return self
+
+    @property
+    def pe_columns(self) -> int:
+        """Columns of PEs."""
+        return int(self.mesh.split("x")[0])
+
+    @property
+    def pe_rows(self) -> int:
+        """Rows of PEs."""
+        return int(self.mesh.split("x")[1])
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+        return self.pe_columns * self.pe_rows
+
+    @property
+    def router_columns(self) -> int:
+        """Columns of routers."""
+        return self.pe_columns
+
+    @property
+    def router_rows(self) -> int:
+        """Rows of routers."""
+        return self.pe_rows + self.extra_rows
+
+
+class DramBlock(Model):
+    """Names a DRAM set-up; `nocsim` resolves it. `clocks_per_core_cycle` is ``real`` (from the device's clock) or n/m."""
+
+    device: str = Field(min_length=1)
+    policy: str = Field(min_length=1)
+    mapping: str = Field(min_length=1)
+    channels: Annotated[int, Field(ge=1, le=64)] = 1
+    ranks: Annotated[int, Field(ge=1, le=64)] = 1
+    clocks_per_core_cycle: str = Field(default="real", pattern=r"^(real|[1-9][0-9]{0,5}(/[1-9][0-9]{0,5})?)$")
+
+
+class Pe(Model):
+    """A PE. A step takes its temporal loops plus `pipeline_latency_cycles`; null adds partial sums as they arrive."""
+
+    pipeline_latency_cycles: Cycles = 0
+    adder_words_per_cycle: Count | None = None
+
+
+class Machine(Model):
+    """Switches that tell one machine from another; `docs/reference/architecture.md` says what each models."""
+
+    reads_in_flight: Count = 64
+    dram_packet: Literal["complete", "holds_path"] = "complete"
+    send_engine: Literal["own", "shared"] = "own"
+    store_waits_for: Literal["own_pe", "all_pes"] = "own_pe"
+    finished_outputs: Literal["quantised", "partial_sum_width"] = "quantised"
+    halo_reuse: bool = True
+    chunk_packets: Count | None = 16
+    dram_write_buffer_packets: Count = 64
+
+
+class Architecture(FileModel):
+    """An accelerator. Levels stand innermost first; the outermost is the DRAM and keeps everything."""
+
+    kind: Literal["architecture"] = "architecture"
+    schema_version: Literal[1] = 1
+    name: str = Field(min_length=1, max_length=100)
+    description: str = ""
+    clock_ghz: Annotated[float, Field(gt=0, le=100)] = 1.0
+    shared_halves: bool = False
+    levels: Annotated[tuple[Level, ...], Field(min_length=2, max_length=16)]
+    noc: Noc
+    dram: DramBlock
+    pe: Pe = Pe()
+    machine: Machine = Machine()
+
+    @model_validator(mode="after")
+    def _hierarchy(self) -> Architecture:
+        names = [level.name for level in self.levels]
+        if len(set(names)) != len(names):
+            raise ValueError("levels: two levels have the same name")
+        outermost = self.levels[-1]
+        if set(outermost.keeps) != {"weights", "inputs", "outputs"} or outermost.capacity_words is not None:
+            raise ValueError(f"levels[{len(names) - 1}]: the outermost level keeps all tensors without a capacity")
+        for number, level in enumerate(self.levels[:-1]):
+            if level.capacity_words is None:
+                raise ValueError(f"levels[{number}].capacity_words: only the outermost level may be unbounded")
+            if level.read_bandwidth_words_per_cycle or level.write_bandwidth_words_per_cycle:
+                raise ValueError(f"levels[{number}]: only the outermost level's bandwidth is modelled")
+        if sum(level.fanout == "mesh" for level in self.levels) != 1:
+            raise ValueError("levels: exactly one level has `fanout: mesh`")
+        return self
+
+    @property
+    def mesh_level(self) -> int:
+        """Index of the level whose spatial loops spread over the PEs."""
+        return next(i for i, level in enumerate(self.levels) if level.fanout == "mesh")
+
+    def fanout(self, level: int) -> tuple[int, int]:
+        """(x, y) fan-out below a level."""
+        value = self.levels[level].fanout
+        if isinstance(value, Fanout):
+            return value.x, value.y
+        if value == "mesh":
+            return self.noc.pe_columns, self.noc.pe_rows
+        assert isinstance(value, int)
+        return value, 1
+
+    def usable_words(self, level: int) -> int | None:
+        """Entries that one tile set may take at a level (null: unbounded)."""
+        capacity = self.levels[level].capacity_words
+        if capacity is not None and self.shared_halves:
+            return capacity // self.levels[level].buffers
+        return capacity
+
+    def level_index(self, name: str) -> int:
+        """Index of a level by name; KeyError when there is none."""
+        for index, level in enumerate(self.levels):
+            if level.name == name:
+                return index
+        raise KeyError(name)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulate units on the chip."""
+        count = 1
+        for index in range(len(self.levels)):
+            x, y = self.fanout(index)
+            count *= x * y
+        return count
+
+    def with_mesh(self, mesh: str) -> Architecture:
+        """The same architecture with another mesh of PEs, ``"columns x rows"``."""
+        columns, rows = parse_mesh(mesh, source="--mesh")
+        data = self.model_dump(mode="json")
+        data["noc"]["mesh"] = f"{columns}x{rows}"
+        return Architecture.from_data(data, source=f"{self.name} with --mesh {mesh}")
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of everything that can change a result (names of the file and its description cannot)."""
+        data = self.model_dump(mode="json", exclude={"name", "description", "kind"})
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def architecture_names() -> list[str]:
+    """Names of the architectures that travel with the package."""
+    folder = resources.files("arch_configs")
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_architecture(name_or_path: str | Path) -> Architecture:
+    """An architecture by packaged name (``simba_4x4``) or by file.
+
+    Raises
+    ------
+    InputError: no such name or file, or the file is wrong.
+    """
+    text = str(name_or_path)
+    if text in architecture_names():
+        with resources.as_file(resources.files("arch_configs") / f"{text}.yaml") as path:
+            return Architecture.from_file(path)
+    if not Path(text).suffix and not Path(text).exists():
+        names = architecture_names()
+        raise InputError(
+            "no such architecture",
+            source="--arch",
+            value=text,
+            allowed=", ".join(names) + ", or a YAML or JSON file",
+            nearest=nearest_of(text, names),
+        )
+    return Architecture.from_file(text)

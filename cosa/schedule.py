@@ -1,0 +1,193 @@
+"""The schedule: for every level the ordered loops and what it keeps, with the layer, architecture and provenance."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from math import prod
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from cosa.arch import Architecture
+from cosa.errors import InputError
+from cosa.files import FileModel, Model
+from cosa.workload import DIMS, MAX_BOUND, Dim, Layer, Tensor
+
+Axis = Literal["x", "y", "row_major"]
+
+
+class Loop(Model):
+    """One loop. A spatial loop runs along an axis of its level's fan-out; `row_major` numbers the instances row by row.
+
+    Row-major loops are for factors that fit the number of instances but neither axis (13 on a 4x4 mesh); a level then
+    has row-major spatial loops only.
+    """
+
+    dim: Dim
+    bound: Annotated[int, Field(ge=1, le=MAX_BOUND)]
+    kind: Literal["temporal", "spatial"] = "temporal"
+    axis: Axis | None = None
+
+    @model_validator(mode="after")
+    def _axis_of_spatial(self) -> Loop:
+        if (self.kind == "spatial") != (self.axis is not None):
+            raise ValueError("a spatial loop names its axis (x, y or row_major), a temporal loop has none")
+        return self
+
+
+class ScheduleLevel(Model):
+    """Loops of one level, outer to inner: temporal first, then spatial (over the instances of the next level in)."""
+
+    level: str
+    keeps: tuple[Tensor, ...]
+    loops: tuple[Loop, ...] = ()
+
+    @model_validator(mode="after")
+    def _order(self) -> ScheduleLevel:
+        kinds = [loop.kind for loop in self.loops]
+        if kinds != sorted(kinds, key=lambda kind: kind == "spatial"):
+            raise ValueError("loops: a level's temporal loops stand outside its spatial loops")
+        axes = {loop.axis for loop in self.loops if loop.kind == "spatial"}
+        if "row_major" in axes and len(axes) > 1:
+            raise ValueError("loops: row_major spatial loops cannot be mixed with x or y at one level")
+        return self
+
+    @property
+    def temporal(self) -> tuple[Loop, ...]:
+        """Temporal loops, outer to inner."""
+        return tuple(loop for loop in self.loops if loop.kind == "temporal")
+
+    @property
+    def spatial(self) -> tuple[Loop, ...]:
+        """Spatial loops, outer to inner."""
+        return tuple(loop for loop in self.loops if loop.kind == "spatial")
+
+
+class Provenance(Model):
+    """Where a schedule comes from. `objective_value`, `bound` and `gap` speak of the mapper's own objective."""
+
+    mapper: str
+    version: str
+    objective: str | None = None
+    seed: int | None = None
+    solver: str | None = None
+    solver_status: str | None = None
+    objective_value: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+class ScheduleTiming(Model):
+    """Wall-clock seconds; not part of hashes and comparisons."""
+
+    build_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    total_seconds: float = 0.0
+
+
+class Schedule(FileModel):
+    """A layer on an architecture as a loop nest; `nest` stands outermost level first and can be simulated alone."""
+
+    kind: Literal["schedule"] = "schedule"
+    schema_version: Literal[1] = 1
+    layer: Layer
+    architecture_name: str
+    architecture_hash: str
+    architecture: Architecture
+    nest: tuple[ScheduleLevel, ...]
+    provenance: Provenance
+    timing: ScheduleTiming | None = None
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Schedule:
+        if self.architecture_hash != self.architecture.content_hash:
+            raise ValueError(
+                "architecture_hash: does not belong to the embedded architecture, which was changed after scheduling; "
+                "give the changed architecture with --arch instead"
+            )
+        check_nest(self.layer, self.architecture, self.nest)
+        return self
+
+    @classmethod
+    def make(
+        cls,
+        layer: Layer,
+        architecture: Architecture,
+        nest: tuple[ScheduleLevel, ...],
+        provenance: Provenance,
+        timing: ScheduleTiming | None = None,
+    ) -> Schedule:
+        """Put a schedule together (name and hash of the architecture are filled in)."""
+        return cls(
+            layer=layer,
+            architecture_name=architecture.name,
+            architecture_hash=architecture.content_hash,
+            architecture=architecture,
+            nest=nest,
+            provenance=provenance,
+            timing=timing,
+        )
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of layer, architecture and nest (not of provenance and timing)."""
+        data = self.model_dump(mode="json", include={"layer", "nest"}) | {"architecture": self.architecture_hash}
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def innermost_first(self) -> tuple[ScheduleLevel, ...]:
+        """The nest in the architecture's order."""
+        return self.nest[::-1]
+
+    def with_architecture(self, architecture: Architecture) -> Schedule:
+        """The same nest on another architecture.
+
+        Raises
+        ------
+        InputError: the levels differ.
+        """
+        ours = [level.level for level in self.innermost_first]
+        theirs = [level.name for level in architecture.levels]
+        if ours != theirs:
+            raise InputError(
+                f"architecture {architecture.name!r} does not have the levels of the schedule",
+                source="--arch",
+                value=theirs,
+                allowed=str(ours),
+            )
+        check_nest(self.layer, architecture, self.nest)
+        return Schedule.make(self.layer, architecture, self.nest, self.provenance, self.timing)
+
+    def save(self, path: str | Path, timing: bool = True) -> None:
+        """Write the file; without `timing` the same input and seed give the same bytes."""
+        self.to_file(path, **({} if timing else {"exclude": {"timing"}}))
+
+
+def check_nest(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> None:
+    """Structure of a nest: levels, what they keep, and factors whose product is the layer.
+
+    Capacities and fan-outs are questions of feasibility: see `cosa.validity`.
+
+    Raises
+    ------
+    ValueError: with the level or dimension that is wrong.
+    """
+    names = [level.name for level in architecture.levels][::-1]
+    given = [level.level for level in nest]
+    if given != names:
+        raise ValueError(f"nest: its levels are {given}; allowed: {names} (outermost first)")
+    for number, (level, entry) in enumerate(zip(architecture.levels[::-1], nest, strict=True)):
+        if not set(entry.keeps) <= set(level.keeps):
+            extra = sorted(set(entry.keeps) - set(level.keeps))
+            raise ValueError(f"nest[{number}].keeps: {level.name} cannot keep {extra}; allowed: {list(level.keeps)}")
+        if number == 0 and set(entry.keeps) != set(level.keeps):
+            raise ValueError(f"nest[0].keeps: the outermost level keeps every tensor; found {list(entry.keeps)}")
+    for dim in DIMS:
+        product = prod(loop.bound for entry in nest for loop in entry.loops if loop.dim == dim)
+        if product != getattr(layer, dim):
+            raise ValueError(
+                f"nest: the loops over {dim} multiply to {product}; allowed: {getattr(layer, dim)}, the layer's bound"
+            )

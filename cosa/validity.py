@@ -1,0 +1,83 @@
+"""The exact validity test: true footprints against capacities, spatial loops against fan-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from cosa.analytical.footprint import box_words
+from cosa.arch import Architecture
+from cosa.errors import InfeasibleError
+from cosa.schedule import Loop, Schedule, ScheduleLevel
+from cosa.workload import Dim, Layer, Tensor
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One constraint that a nest breaks; `needed` and `available` in words or instances."""
+
+    level: str
+    what: str
+    needed: int
+    available: int
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.what} needs {self.needed}, has {self.available} ({self.detail})"
+
+
+def extents(levels: Iterable[ScheduleLevel]) -> dict[Dim, int]:
+    """Extent of each loop over the given levels."""
+    result: dict[Dim, int] = {}
+    for level in levels:
+        for loop in level.loops:
+            result[loop.dim] = result.get(loop.dim, 1) * loop.bound
+    return result
+
+
+def tile_words(layer: Layer, innermost_first: tuple[ScheduleLevel, ...], level: int, tensor: Tensor) -> int:
+    """Words that one instance of a level holds of a tensor: all loops of that level and further in (bounding box)."""
+    return box_words(layer, tensor, extents(innermost_first[: level + 1]))
+
+
+def fanout_violation(architecture: Architecture, level: int, spatial: tuple[Loop, ...]) -> Violation | None:
+    """The fan-out that a level's spatial loops break, or None."""
+    x, y = architecture.fanout(level)
+    name = architecture.levels[level].name
+    place = f"the {x}x{y} mesh of PEs" if level == architecture.mesh_level else f"its {x}x{y} fan-out"
+    for axis, available in (("x", x), ("y", y), ("row_major", x * y)):
+        loops = [loop for loop in spatial if loop.axis == axis]
+        needed = prod(loop.bound for loop in loops)
+        if needed > available:
+            text = " x ".join(f"{loop.dim}{loop.bound}" for loop in loops)
+            along = {"x": "columns of", "y": "rows of", "row_major": "instances of"}[axis]
+            return Violation(name, f"spatial loops {text} along {axis}", needed, available, f"{along} {place}")
+    return None
+
+
+def violations(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> list[Violation]:
+    """Every capacity and fan-out that a nest (outermost first) breaks."""
+    inner = nest[::-1]
+    found = []
+    for index, entry in enumerate(inner):
+        fanout = fanout_violation(architecture, index, entry.spatial)
+        if fanout:
+            found.append(fanout)
+        available = architecture.usable_words(index)
+        if available is None:
+            continue
+        tiles = {tensor: tile_words(layer, inner, index, tensor) for tensor in entry.keeps}
+        needed = sum(tiles.values())
+        if needed > available:
+            parts = ", ".join(f"{tensor} {words}" for tensor, words in tiles.items())
+            found.append(Violation(entry.level, "its tiles", needed, available, f"words; {parts}"))
+    return found
+
+
+def require_valid(schedule: Schedule, doing: str) -> None:
+    """InfeasibleError naming every broken capacity and fan-out, if there is one."""
+    found = violations(schedule.layer, schedule.architecture, schedule.nest)
+    if found:
+        text = "; ".join(str(violation) for violation in found)
+        raise InfeasibleError(f"{doing}: does not fit architecture {schedule.architecture.name!r}: {text}")
