@@ -116,13 +116,17 @@ class Noc(Model):
             for number, port in enumerate(getattr(self, name)):
                 column, row = port.router
                 if not (-columns <= column < columns and -rows <= row < rows):
-                    raise ValueError(f"{name}[{number}].router: [{column}, {row}] is outside the {columns}x{rows} routers")
+                    raise ValueError(
+                        f"{name}[{number}].router: [{column}, {row}] is outside the {columns}x{rows} routers"
+                    )
                 at_edge = {"local": True, "north": row % rows == 0, "south": row % rows == rows - 1}
                 at_edge |= {"west": column % columns == 0, "east": column % columns == columns - 1}
                 if not at_edge[port.side]:
                     raise ValueError(f"{name}[{number}]: router [{column}, {row}] has no {port.side} edge")
         if any(port.side != "local" for port in self.global_buffer_ports):
-            raise ValueError("global_buffer_ports: a global buffer sits on a router's local port (multicasts end there)")
+            raise ValueError(
+                "global_buffer_ports: a global buffer sits on a router's local port (multicasts end there)"
+            )
         return self
 
     @property
@@ -152,7 +156,10 @@ class Noc(Model):
 
 
 class DramBlock(Model):
-    """Names a DRAM set-up; `nocsim` resolves it. `clocks_per_core_cycle` is ``real`` (from the device's clock) or n/m."""
+    """Names a DRAM set-up; `nocsim` resolves it.
+
+    `clocks_per_core_cycle` is ``real`` (the device's clock over the core's) or a ratio n/m of clocks.
+    """
 
     device: str = Field(min_length=1)
     policy: str = Field(min_length=1)

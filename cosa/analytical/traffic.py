@@ -1,0 +1,277 @@
+"""What a machine moves for a schedule, in words, exactly: tile changes, groups of PEs, spills and reloads.
+
+The convention is the machine's, not Timeloop's: a node fetches the words it needs now and did not hold just before
+(with `halo_reuse` off: the whole tile whenever it changes), touched indices only; a tile that several PEs share leaves
+its source once; partial sums that leave a node come back only where they exist.
+
+A nest changes a tile only when a loop outside the buffer steps. Between two neighbouring iterations exactly one loop
+advances and all loops inside it return to 0, so the distance a tile moves depends on that loop alone: counts are sums
+over loops, never walks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, prod
+from typing import Literal
+
+from cosa.analytical.tiles import Shift, StridedLoop, Tile, strided_loops
+from cosa.arch import Architecture
+from cosa.errors import InputError
+from cosa.schedule import ScheduleLevel
+from cosa.workload import RELEVANT, TENSORS, Dim, Layer, Tensor
+
+Node = Literal["pe", "global_buffer", "dram"]
+
+
+class Residency:
+    """A tensor in one kind of node: its tile, and how the tile moves when each loop outside steps.
+
+    `changes[j]` belongs to `outer[j]`, the temporal loops outside the buffer, outer to inner: the words to fetch when
+    that loop advances and all loops inside it return to 0 (0: the tile stays).
+    """
+
+    def __init__(
+        self, layer: Layer, tensor: Tensor, loops: list[StridedLoop], store: int, node: int, halo_reuse: bool
+    ) -> None:
+        """`store` is the level that keeps the tensor, `node` the outermost level of the node (spatial loops inside)."""
+        self.tensor, self.store = tensor, store
+        self.tile = Tile(
+            layer,
+            tensor,
+            [x for x in loops if x.level <= store or (x.level <= node and x.loop.kind == "spatial")],
+        )
+        self.outer = [x for x in loops if x.level > store and x.loop.kind == "temporal"]
+        self.shifts = [self._shift(j) for j in range(len(self.outer))]
+        self.changes = [self._words(shift, halo_reuse) for shift in self.shifts]
+
+    def _shift(self, j: int) -> Shift:
+        offsets: dict[Dim, int] = {self.outer[j].dim: self.outer[j].stride}
+        for x in self.outer[j + 1 :]:
+            offsets[x.dim] = offsets.get(x.dim, 0) - (x.bound - 1) * x.stride
+        return self.tile.position(offsets)
+
+    def _words(self, shift: Shift, halo_reuse: bool) -> int:
+        if not any(shift):
+            return 0
+        return self.tile.words - (self.tile.shared_words(shift) if halo_reuse else 0)
+
+    def times(self, j: int) -> int:
+        """How often loop j advances in the whole run."""
+        return prod(x.bound for x in self.outer[:j]) * (self.outer[j].bound - 1)
+
+    @cached_property
+    def visits(self) -> int:
+        """How many tiles the node holds one after another (the same tile again later counts again)."""
+        return 1 + sum(self.times(j) for j, words in enumerate(self.changes) if words)
+
+    @cached_property
+    def fetched_words(self) -> int:
+        """Words that come in over the whole run: the first tile and every change."""
+        return self.tile.words + sum(self.times(j) * words for j, words in enumerate(self.changes))
+
+    @cached_property
+    def distinct_tiles(self) -> int:
+        """Different output tiles (an output tile is revisited whole or not at all)."""
+        return prod(x.bound for x in self.outer if x.dim in RELEVANT[self.tensor])
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Words of one tensor between two kinds of node. A multicast word is sent once and received by each PE.
+
+    `kind`: fill (operands), reload (partial sums coming back), partial, final (outputs leaving), reduction (PE to PE).
+    """
+
+    tensor: Tensor
+    source: Node
+    destination: Node
+    kind: Literal["fill", "reload", "partial", "final", "reduction"]
+    sent_words: int
+    received_words: int
+
+
+class Placement:
+    """Which PE of the mesh does what: the offsets of each PE and the groups of PEs that share a tile."""
+
+    def __init__(self, layer: Layer, architecture: Architecture, loops: list[StridedLoop]) -> None:
+        level = architecture.mesh_level
+        columns, rows = architecture.fanout(level)
+        self.columns, self.rows = columns, rows
+        self._layer = layer
+        spatial = [x for x in loops if x.level == level and x.loop.kind == "spatial"]
+        self.offsets: dict[int, dict[Dim, int]] = {}
+        coordinates: list[tuple[int, int, dict[Dim, int]]] = [(0, 0, {})]
+        size = {"x": 1, "y": 1, "row_major": 1}
+        for x in reversed(spatial):
+            axis = x.loop.axis
+            assert axis is not None
+            reach, size[axis] = size[axis], size[axis] * x.bound
+            coordinates = [
+                (
+                    column + (index * reach if axis != "y" else 0),
+                    row + (index * reach if axis == "y" else 0),
+                    {**offsets, x.dim: offsets.get(x.dim, 0) + index * x.stride},
+                )
+                for index in range(x.bound)
+                for column, row, offsets in coordinates
+            ]
+        for column, row, offsets in coordinates:
+            self.offsets[row * columns + column] = offsets
+        self.offsets = dict(sorted(self.offsets.items()))
+
+    @property
+    def used(self) -> list[int]:
+        """Numbers of the PEs in use, row by row."""
+        return list(self.offsets)
+
+    def groups(self, tile: Tile) -> list[tuple[Shift, list[int]]]:
+        """(position, PEs) of each group of PEs that hold the same tile, in order of their first PE."""
+        found: dict[Shift, list[int]] = {}
+        for pe, offsets in self.offsets.items():
+            found.setdefault(tile.position(offsets), []).append(pe)
+        return list(found.items())
+
+
+class Traffic:
+    """All residencies of a schedule on an architecture with DRAM, a global buffer under it, and PEs.
+
+    Raises
+    ------
+    InputError: the hierarchy is of another shape, or a tensor is kept at no level of a PE.
+    """
+
+    def __init__(self, layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> None:
+        inner = nest[::-1]
+        mesh = architecture.mesh_level
+        if mesh != len(inner) - 2 or architecture.fanout(mesh + 1) != (1, 1):
+            raise InputError(
+                "the mesh must lie under the level next to the outermost (a global buffer below one DRAM)",
+                source=architecture.name,
+                path="levels",
+                allowed="`fanout: mesh` at the last level but one",
+            )
+        self.layer, self.architecture = layer, architecture
+        self.loops = strided_loops(inner)
+        self.placement = Placement(layer, architecture, self.loops)
+        halo = architecture.machine.halo_reuse
+        self.pe: dict[Tensor, Residency] = {}
+        self.global_buffer: dict[Tensor, Residency] = {}
+        for tensor in TENSORS:
+            stores = [level for level in range(mesh) if tensor in inner[level].keeps]
+            if not stores:
+                raise InputError(
+                    f"{tensor} are kept at no level of a PE",
+                    source=architecture.name,
+                    path="levels",
+                    allowed="one level",
+                )
+            self.pe[tensor] = Residency(layer, tensor, self.loops, stores[-1], mesh - 1, halo)
+            if tensor in inner[mesh].keeps:
+                self.global_buffer[tensor] = Residency(layer, tensor, self.loops, mesh, mesh, halo)
+
+    @cached_property
+    def step_loops(self) -> list[StridedLoop]:
+        """Temporal loops, outer to inner, whose iterations are the steps: the innermost changes some PE's tile."""
+        temporal = [x for x in self.loops if x.loop.kind == "temporal"]
+        last = 0
+        for residency in self.pe.values():
+            for j, words in enumerate(residency.changes):
+                if words:
+                    last = max(last, j + 1)
+        return temporal[:last]
+
+    @cached_property
+    def steps(self) -> int:
+        """How many times a PE exchanges a tile or more, and computes between."""
+        return prod(x.bound for x in self.step_loops)
+
+    @cached_property
+    def cycles_per_step(self) -> int:
+        """Cycles a PE computes in one step: the temporal loops inside."""
+        return self.compute_cycles // self.steps
+
+    @cached_property
+    def compute_cycles(self) -> int:
+        """Product of all temporal bounds."""
+        return prod(x.bound for x in self.loops if x.loop.kind == "temporal")
+
+    @cached_property
+    def flows(self) -> tuple[Flow, ...]:
+        """Every flow with words in it."""
+        flows: list[Flow] = []
+        pes = len(self.placement.offsets)
+        for tensor in TENSORS:
+            pe, buffer = self.pe[tensor], self.global_buffer.get(tensor)
+            near: Node = "global_buffer" if buffer else "dram"
+            groups = len(self.placement.groups(pe.tile))
+            if tensor != "outputs":
+                flows.append(Flow(tensor, near, "pe", "fill", groups * pe.fetched_words, pes * pe.fetched_words))
+                if buffer:
+                    flows.append(Flow(tensor, "dram", near, "fill", buffer.fetched_words, buffer.fetched_words))
+                continue
+            reduced = (pes - groups) * pe.tile.words * pe.visits
+            flows.append(Flow(tensor, "pe", "pe", "reduction", reduced, reduced))
+            flows += _output_flows(pe, groups, "pe", near)
+            if buffer:
+                flows += _output_flows(buffer, 1, near, "dram")
+        return tuple(flow for flow in flows if flow.sent_words)
+
+    @property
+    def dram_read_words(self) -> int:
+        """Words that leave DRAM."""
+        return sum(flow.sent_words for flow in self.flows if flow.source == "dram")
+
+    @property
+    def dram_write_words(self) -> int:
+        """Words that enter DRAM."""
+        return sum(flow.received_words for flow in self.flows if flow.destination == "dram")
+
+    @property
+    def mesh_words(self) -> int:
+        """Words that leave any node, each hop of a spatial reduction included."""
+        return sum(flow.sent_words for flow in self.flows)
+
+    @property
+    def analytical_cycles(self) -> int:
+        """The larger of compute and DRAM words over the outermost level's bandwidths."""
+        outermost = self.architecture.levels[-1]
+        cycles = self.compute_cycles
+        for words, bandwidth in (
+            (self.dram_read_words, outermost.read_bandwidth_words_per_cycle),
+            (self.dram_write_words, outermost.write_bandwidth_words_per_cycle),
+        ):
+            if bandwidth:
+                cycles = max(cycles, ceil(words / bandwidth))
+        return cycles
+
+
+def _output_flows(residency: Residency, groups: int, node: Node, outside: Node) -> list[Flow]:
+    final = groups * residency.tile.words * residency.distinct_tiles
+    partial = groups * residency.tile.words * residency.visits - final
+    return [
+        Flow("outputs", node, outside, "final", final, final),
+        Flow("outputs", node, outside, "partial", partial, partial),
+        Flow("outputs", outside, node, "reload", partial, partial),
+    ]
+
+
+@dataclass(frozen=True)
+class WordsMoved:
+    """Words of a schedule at the two boundaries that matter for its loop orders."""
+
+    dram_read_words: int
+    dram_write_words: int
+    mesh_words: int
+
+    @property
+    def total(self) -> int:
+        """Words at the DRAM and on the mesh together."""
+        return self.dram_read_words + self.dram_write_words + self.mesh_words
+
+
+def words_moved(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> WordsMoved:
+    """Words that a nest (outermost first) moves: see the module's text."""
+    traffic = Traffic(layer, architecture, nest)
+    return WordsMoved(traffic.dram_read_words, traffic.dram_write_words, traffic.mesh_words)
