@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from cosa.errors import InputError, nearest_of
-from cosa.files import FileModel, Model
+from cosa.errors import FieldError, InputError, nearest_of
+from cosa.files import WHOLE, FileModel, Model
 from cosa.workload import Tensor
 
 Count = Annotated[int, Field(ge=1, le=2**31)]
@@ -20,7 +20,8 @@ Cycles = Annotated[int, Field(ge=0, le=2**31)]
 Bandwidth = Annotated[float, Field(gt=0)]
 
 MAX_MESH = 64
-_MESH = re.compile(r"([0-9]+)x([0-9]+)")
+_MESH = re.compile(r"([1-9][0-9]?)x([1-9][0-9]?)")
+_MESH_ALLOWED = f"columns x rows, each from 1 to {MAX_MESH}, such as 4x4"
 
 
 def parse_mesh(text: str, source: str | None = None, path: str | None = None) -> tuple[int, int]:
@@ -33,8 +34,7 @@ def parse_mesh(text: str, source: str | None = None, path: str | None = None) ->
     match = _MESH.fullmatch(text.strip().lower())
     sides = (int(match[1]), int(match[2])) if match else (0, 0)
     if not all(1 <= side <= MAX_MESH for side in sides):
-        allowed = f"columns x rows, each from 1 to {MAX_MESH}, such as 4x4"
-        raise InputError("not a mesh", source=source, path=path, value=text, allowed=allowed)
+        raise InputError("not a mesh", source=source, path=path, value=text, allowed=_MESH_ALLOWED)
     return sides
 
 
@@ -57,7 +57,7 @@ class Level(Model):
     name: str = Field(min_length=1, max_length=100)
     keeps: tuple[Tensor, ...]
     capacity_words: Count | None
-    buffers: Literal[1, 2] = 1
+    buffers: Annotated[Literal[1, 2], WHOLE] = 1
     fanout: Count | Fanout | Literal["mesh"] = 1
     read_bandwidth_words_per_cycle: Bandwidth | None = None
     write_bandwidth_words_per_cycle: Bandwidth | None = None
@@ -66,7 +66,7 @@ class Level(Model):
     @classmethod
     def _distinct(cls, keeps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         if len(set(keeps)) != len(keeps) or not keeps:
-            raise ValueError("must name at least one tensor, each once")
+            raise FieldError("a level keeps at least one tensor, each named once", allowed="weights, inputs, outputs")
         return keeps
 
 
@@ -82,7 +82,7 @@ class Noc(Model):
 
     mesh: str
     extra_rows: Annotated[int, Field(ge=0, le=MAX_MESH)] = 0
-    flit_bits: Literal[32, 64, 128, 256, 512] = 64
+    flit_bits: Annotated[Literal[32, 64, 128, 256, 512], WHOLE] = 64
     packet_payload_flits: Annotated[int, Field(ge=1, le=1024)] = 4
     partial_packets: Literal["full", "trimmed"] = "trimmed"
     fifo_flits: Annotated[int, Field(ge=1, le=15)] = 7
@@ -95,38 +95,54 @@ class Noc(Model):
     def _mesh(cls, mesh: str) -> str:
         match = _MESH.fullmatch(mesh)
         if not match or not all(1 <= int(side) <= MAX_MESH for side in match.groups()):
-            raise ValueError(f"not a mesh; allowed: columns x rows, each from 1 to {MAX_MESH}, such as 4x4")
+            raise FieldError("not a mesh", allowed=_MESH_ALLOWED)
         return mesh
 
     @model_validator(mode="after")
     def _consistent(self) -> Noc:
-        packet = 1 + self.packet_payload_flits
-        if self.multicast_reservation_flits < packet:
-            raise ValueError(
-                f"multicast_reservation_flits {self.multicast_reservation_flits} is less than a packet of {packet} "
-                f"flits (header included), so multicasts can deadlock; allowed: >= {packet}"
+        packet, places = 1 + self.packet_payload_flits, self.multicast_reservation_flits
+        if places < packet:
+            raise FieldError(
+                f"less than a packet of {packet} flits (header included), so multicasts can deadlock",
+                path="multicast_reservation_flits",
+                value=places,
+                allowed=f">= {packet}",
             )
-        if self.fifo_flits < self.multicast_reservation_flits:
-            raise ValueError(
-                f"fifo_flits {self.fifo_flits} is less than multicast_reservation_flits "
-                f"{self.multicast_reservation_flits}, so no multicast could ever start"
+        if self.fifo_flits < places:
+            raise FieldError(
+                "less than multicast_reservation_flits, so no multicast could ever start",
+                path="fifo_flits",
+                value=self.fifo_flits,
+                allowed=f">= {places}",
             )
         columns, rows = self.router_columns, self.router_rows
         for name in ("global_buffer_ports", "dram_ports"):
             for number, port in enumerate(getattr(self, name)):
                 column, row = port.router
+                path = f"{name}[{number}]"
                 if not (-columns <= column < columns and -rows <= row < rows):
-                    raise ValueError(
-                        f"{name}[{number}].router: [{column}, {row}] is outside the {columns}x{rows} routers"
+                    raise FieldError(
+                        f"outside the {columns}x{rows} routers",
+                        path=f"{path}.router",
+                        value=[column, row],
+                        allowed=f"column from {-columns} to {columns - 1}, row from {-rows} to {rows - 1}",
                     )
                 at_edge = {"local": True, "north": row % rows == 0, "south": row % rows == rows - 1}
                 at_edge |= {"west": column % columns == 0, "east": column % columns == columns - 1}
                 if not at_edge[port.side]:
-                    raise ValueError(f"{name}[{number}]: router [{column}, {row}] has no {port.side} edge")
-        if any(port.side != "local" for port in self.global_buffer_ports):
-            raise ValueError(
-                "global_buffer_ports: a global buffer sits on a router's local port (multicasts end there)"
-            )
+                    raise FieldError(
+                        f"router [{column}, {row}] has no such edge",
+                        path=f"{path}.side",
+                        value=port.side,
+                        allowed=", ".join(side for side, there in at_edge.items() if there),
+                    )
+                if name == "global_buffer_ports" and port.side != "local":
+                    raise FieldError(
+                        "a global buffer sits on a router's local port (multicasts end there)",
+                        path=f"{path}.side",
+                        value=port.side,
+                        allowed="local",
+                    )
         return self
 
     @property
@@ -193,7 +209,7 @@ class Architecture(FileModel):
     """An accelerator. Levels stand innermost first; the outermost is the DRAM and keeps everything."""
 
     kind: Literal["architecture"] = "architecture"
-    schema_version: Literal[1] = 1
+    schema_version: Annotated[Literal[1], WHOLE] = 1
     name: str = Field(min_length=1, max_length=100)
     description: str = ""
     clock_ghz: Annotated[float, Field(gt=0, le=100)] = 1.0
@@ -207,18 +223,34 @@ class Architecture(FileModel):
     @model_validator(mode="after")
     def _hierarchy(self) -> Architecture:
         names = [level.name for level in self.levels]
-        if len(set(names)) != len(names):
-            raise ValueError("levels: two levels have the same name")
-        outermost = self.levels[-1]
-        if set(outermost.keeps) != {"weights", "inputs", "outputs"} or outermost.capacity_words is not None:
-            raise ValueError(f"levels[{len(names) - 1}]: the outermost level keeps all tensors without a capacity")
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise FieldError(
+                    f"level {names.index(name)} has the same name", path=f"levels[{number}].name", value=name
+                )
+        outermost, path = self.levels[-1], f"levels[{len(names) - 1}]"
+        if len(outermost.keeps) < 3:
+            allowed = "weights, inputs, outputs"
+            value = list(outermost.keeps)
+            raise FieldError("the outermost level keeps all", path=f"{path}.keeps", value=value, allowed=allowed)
+        if (capacity := outermost.capacity_words) is not None:
+            raise FieldError(
+                "the outermost level has none", path=f"{path}.capacity_words", value=capacity, allowed="null"
+            )
         for number, level in enumerate(self.levels[:-1]):
+            path = f"levels[{number}]"
             if level.capacity_words is None:
-                raise ValueError(f"levels[{number}].capacity_words: only the outermost level may be unbounded")
-            if level.read_bandwidth_words_per_cycle or level.write_bandwidth_words_per_cycle:
-                raise ValueError(f"levels[{number}]: only the outermost level's bandwidth is modelled")
-        if sum(level.fanout == "mesh" for level in self.levels) != 1:
-            raise ValueError("levels: exactly one level has `fanout: mesh`")
+                message = "only the outermost level is unbounded"
+                raise FieldError(message, path=f"{path}.capacity_words", value=None, allowed="a whole number >= 1")
+            for direction in ("read", "write"):
+                key = f"{direction}_bandwidth_words_per_cycle"
+                if (bandwidth := getattr(level, key)) is not None:
+                    message = "only the outermost level's bandwidth is modelled"
+                    raise FieldError(message, path=f"{path}.{key}", value=bandwidth, allowed="null, or no such key")
+        meshes = [number for number, level in enumerate(self.levels) if level.fanout == "mesh"]
+        if len(meshes) != 1:
+            which = "none has it" if not meshes else f"levels {' and '.join(map(str, meshes))} have it"
+            raise FieldError(f"exactly one level has `fanout: mesh`; {which}", path="levels")
         return self
 
     @property
@@ -279,6 +311,13 @@ def architecture_names() -> list[str]:
     return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 
 
+def _exists(path: str) -> bool:
+    try:
+        return path != "" and Path(path).exists()
+    except OSError:  # a name too long for the file system
+        return False
+
+
 def load_architecture(name_or_path: str | Path) -> Architecture:
     """An architecture by packaged name (``simba_4x4``) or by file.
 
@@ -290,7 +329,7 @@ def load_architecture(name_or_path: str | Path) -> Architecture:
     if text in architecture_names():
         with resources.as_file(resources.files("arch_configs") / f"{text}.yaml") as path:
             return Architecture.from_file(path)
-    if not Path(text).suffix and not Path(text).exists():
+    if not Path(text).suffix and not _exists(text):
         names = architecture_names()
         raise InputError(
             "no such architecture",

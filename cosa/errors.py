@@ -5,6 +5,26 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+_MISSING: Any = object()
+
+
+def shown(value: Any, width: int = 80) -> str:
+    """A value as it stands in a message: one line, cut to `width`, and never a failure of its own."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested deeper, or a number longer, than Python prints
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+class FieldError(ValueError):
+    """For validators of models: the field at `path`, seen from that model, is wrong. Becomes an `InputError`."""
+
+    def __init__(self, message: str, *, path: str = "", value: Any = _MISSING, allowed: str | None = None) -> None:
+        self.message, self.path, self.allowed = message, path, allowed
+        self.found = {} if value is _MISSING else {"value": value}
+        super().__init__(str(InputError(message, path=path, allowed=allowed, **self.found)))
+
 
 class CosaError(Exception):
     """Base of all errors that end a command with one clear message."""
@@ -26,7 +46,6 @@ class InputError(CosaError):
     """
 
     exit_code = 2
-    _MISSING = object()
 
     def __init__(
         self,
@@ -39,11 +58,10 @@ class InputError(CosaError):
         nearest: str | None = None,
     ) -> None:
         self.message, self.source, self.path, self.allowed, self.nearest = message, source, path, allowed, nearest
-        self.value = None if value is InputError._MISSING else value
+        self.value = None if value is _MISSING else value
         parts = [f"{source}: " if source else "", f"{path}: " if path else "", message]
-        if value is not InputError._MISSING:
-            shown = repr(value)
-            parts.append(f" (found {shown if len(shown) <= 80 else shown[:77] + '...'})")
+        if value is not _MISSING:
+            parts.append(f" (found {shown(value)})")
         if allowed:
             parts.append(f"; allowed: {allowed}")
         if nearest:
@@ -64,6 +82,10 @@ class SolverError(CosaError):
 
 
 def nearest_of(word: str, choices: list[str] | tuple[str, ...]) -> str | None:
-    """The choice most like `word`, or None when nothing is near."""
+    """The choice most like `word` (case counts last), or None when nothing is near."""
     near = get_close_matches(word, choices, n=1, cutoff=0.6)
-    return near[0] if near else None
+    if near:
+        return near[0]
+    folded = {choice.lower(): choice for choice in choices}
+    near = get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    return folded[near[0]] if near else None

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
-import typing
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from cosa.errors import InputError, nearest_of
+from cosa.errors import FieldError, InputError, nearest_of
 
 ModelT = TypeVar("ModelT", bound="FileModel")
+
+MAX_DEPTH = 64
+MAX_ENTRIES = 2_000_000
+MAX_NUMBER_BITS = 10_000
+
+
+def _not_equal_but_other(value: Any) -> Any:
+    if isinstance(value, bool | float):
+        raise FieldError("not a whole number")
+    return value
+
+
+WHOLE = BeforeValidator(_not_equal_but_other)
+"""For literal whole numbers: a literal compares with ``==``, so it would take true for 1 and 64.0 for 64."""
 
 
 class Model(BaseModel):
@@ -41,15 +54,19 @@ class FileModel(Model):
     def from_data(cls: type[ModelT], data: Any, source: str | None = None) -> ModelT:
         """Validate plain data (as YAML or JSON gives it); `source` is named in errors."""
         kind = getattr(cls.model_fields.get("kind"), "default", None)
-        if not isinstance(data, dict):
-            raise InputError("not a mapping of keys to values", source=source, allowed=f"a {kind} file")
-        if kind and data.get("kind", kind) != kind:
-            raise InputError("wrong kind of file", source=source, path="kind", value=data["kind"], allowed=repr(kind))
+        plain = _plain(data, source)
+        if not isinstance(plain, dict):
+            allowed = f"a mapping of keys to values (a file of kind {kind})"
+            raise InputError("not a mapping", source=source, value=plain, allowed=allowed)
+        if kind and plain.get("kind", kind) != kind:
+            raise InputError("wrong kind of file", source=source, path="kind", value=plain["kind"], allowed=repr(kind))
         try:
             # Through JSON, so that lists become tuples while strict typing stays on.
-            return cls.model_validate_json(json.dumps(data, default=str))
+            return cls.model_validate_json(json.dumps(plain))
         except ValidationError as error:
-            raise _input_error(cls, error, source) from None
+            from cosa.explain import input_error
+
+            raise input_error(cls, plain, error, source) from None
 
     def to_json(self, **dump: Any) -> str:
         """JSON text, one canonical form (two spaces, field order of the model)."""
@@ -64,19 +81,58 @@ class FileModel(Model):
             write_atomic(path, self.to_json(**dump))
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
+def _plain(data: Any, source: str | None) -> Any:
+    """`data` as JSON can hold it; InputError where it can't, or where references among YAML nodes make it endless."""
+    left = MAX_ENTRIES
+
+    def copy(value: Any, depth: int, path: str) -> Any:
+        nonlocal left
+        left -= 1
+        if depth > MAX_DEPTH or left < 0:
+            limit = f"at most {MAX_DEPTH} levels" if depth > MAX_DEPTH else f"at most {MAX_ENTRIES} entries"
+            raise InputError("nested too deeply" if depth > MAX_DEPTH else "too large", source=source, allowed=limit)
+        if isinstance(value, dict):
+            return {
+                str(key): copy(inner, depth + 1, f"{path}.{key}" if path else str(key)) for key, inner in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [copy(inner, depth + 1, f"{path}[{index}]") for index, inner in enumerate(value)]
+        if isinstance(value, int) and value.bit_length() > MAX_NUMBER_BITS:
+            allowed = f"at most {MAX_NUMBER_BITS} bits"
+            raise InputError("a number with far too many digits", source=source, path=path, allowed=allowed)
+        if value is None or isinstance(value, str | int | float):
+            return value
+        allowed = "numbers, text, true, false, null, lists and mappings"
+        raise InputError("not plain data", source=source, path=path or None, value=value, allowed=allowed)
+
+    return copy(data, 0, "")
+
+
+class _Loader(yaml.SafeLoader):
     """Safe loader that refuses a key given twice (plain YAML keeps the last one in silence)."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                key = str(key)
-            if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"key {key!r} is given twice", problem_mark=key_node.start_mark)
-            seen.add(key)
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key_node.start_mark)
+            if key_node.value in seen:
+                problem = f"key {key_node.value!r} is given twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
+            seen.add(key_node.value)
         return super().construct_mapping(node, deep)
+
+
+# Dates stay the text they are, and 1e-3 is a number as in JSON and YAML 1.2 (YAML 1.1 wants 1.0e-3).
+_Loader.yaml_implicit_resolvers = {
+    letter: [entry for entry in entries if entry[0] != "tag:yaml.org,2002:timestamp"]
+    for letter, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+"), list("-+0123456789")
+)
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -93,30 +149,64 @@ def read_text(path: str | Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        folder = Path(path).parent
-        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-        raise InputError("no such file", source=str(path), nearest=nearest_of(Path(path).name, names)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise InputError(f"cannot be read: {reason}", source=str(path)) from None
+        raise InputError("no such file", source=str(path), nearest=_neighbour(Path(path))) from None
+    except UnicodeDecodeError:
+        raise InputError("cannot be read: not UTF-8 text", source=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {_reason(error)}", source=str(path)) from None
+
+
+def _neighbour(path: Path) -> str | None:
+    """Name of the file in the same folder that is most like the one asked for."""
+    try:
+        return nearest_of(path.name, [entry.name for entry in path.parent.iterdir()])
+    except OSError:
+        return None
+
+
+def _reason(error: OSError) -> str:
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]
 
 
 def read_data(path: str | Path) -> Any:
     """Plain data of a YAML or JSON file."""
-    text = read_text(path)
+    text, source = read_text(path), str(path)
+    if not text.strip():
+        raise InputError("the file is empty", source=source)
+    kind = "JSON" if Path(path).suffix.lower() == ".json" else "YAML"
     try:
-        if Path(path).suffix == ".json":
+        if kind == "JSON":
             return json.loads(text, object_pairs_hook=_unique_pairs)
-        return yaml.load(text, Loader=_UniqueKeyLoader)
+        return yaml.load(text, Loader=_Loader)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}", source=str(path)
-        ) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        where = f"at line {error.lineno}, column {error.colno}"
+        raise InputError(f"not valid JSON {where}: {error.msg}", source=source) from None
+    except RecursionError:
+        allowed = f"at most {MAX_DEPTH} levels"
+        raise InputError("nested too deeply", source=source, allowed=allowed) from None
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise InputError(f"not valid YAML or JSON{where}: {problem}", source=str(path)) from None
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        if "integer string conversion" in problem:
+            problem = "a number with far too many digits"
+        raise InputError(f"not valid {kind}{where}: {' '.join(str(problem).split())}", source=source) from None
+
+
+def require_writable(path: str | Path) -> None:
+    """InputError when `write_atomic` could not write there; call it before work that would be lost. Leaves no trace."""
+    target = _final(path)
+    try:
+        if target.exists() and not target.is_file():
+            _require_not_folder(target)
+            return
+        _require_not_protected(target)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".cosa-", suffix=".tmp")
+        os.close(handle)
+        Path(temporary).unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
 
 
 def write_atomic(path: str | Path, text: str) -> None:
@@ -126,15 +216,15 @@ def write_atomic(path: str | Path, text: str) -> None:
     ------
     InputError: the place can't be written.
     """
-    target = Path(path)
+    target = _final(path)
     try:
         if target.exists() and not target.is_file():
             # A pipe or /dev/stdout can't be replaced by renaming.
-            if target.is_dir():
-                raise IsADirectoryError(0, "it is a folder")
+            _require_not_folder(target)
             target.write_text(text, encoding="utf-8")
             return
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        _require_not_protected(target)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".cosa-", suffix=".tmp")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 stream.write(text)
@@ -147,78 +237,26 @@ def write_atomic(path: str | Path, text: str) -> None:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", source=str(path)) from None
+        raise _unwritable(path, error) from None
 
 
-def _dotted(location: tuple[int | str, ...]) -> str:
-    path = ""
-    for part in location:
-        path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
-    return path
+def _final(path: str | Path) -> Path:
+    """The file behind a symbolic link, so that writing keeps the link."""
+    target = Path(path)
+    return target.resolve() if target.is_symlink() and (target.is_file() or not target.exists()) else target
 
 
-def _known_keys(model: Any, location: tuple[int | str, ...]) -> list[str]:
-    """Field names valid at `location` inside `model` (empty when that can't be told)."""
-    for part in location:
-        if isinstance(part, int):
-            continue
-        field = getattr(model, "model_fields", {}).get(part)
-        if field is None:
-            continue
-        model = _inner_model(field.annotation)
-    return list(getattr(model, "model_fields", {}))
+def _require_not_folder(target: Path) -> None:
+    if target.is_dir():
+        raise IsADirectoryError(0, "it is a folder")
 
 
-def _inner_model(annotation: Any) -> Any:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in typing.get_args(annotation):
-        found = _inner_model(argument)
-        if found is not None:
-            return found
-    return None
+def _require_not_protected(target: Path) -> None:
+    """Renaming over a write-protected file would succeed, which is not what its owner meant."""
+    if target.exists() and not target.stat().st_mode & 0o222:
+        raise PermissionError(0, "the file is write-protected")
 
 
-def _allowed(item: ErrorDetails) -> str | None:
-    context = item.get("ctx", {})
-    kind = item["type"]
-    if kind == "literal_error":
-        return str(context["expected"])
-    limits = {"greater_than_equal": ("ge", ">="), "greater_than": ("gt", ">")}
-    limits |= {"less_than_equal": ("le", "<="), "less_than": ("lt", "<")}
-    if kind in limits:
-        key, sign = limits[kind]
-        return f"{sign} {context[key]}"
-    words = {"int": "a whole number", "float": "a number", "string": "text", "bool": "true or false"}
-    for name, word in words.items():
-        if kind.startswith(name + "_"):
-            return word
-    if kind in ("tuple_type", "list_type"):
-        return "a list"
-    return None
-
-
-def _input_error(model: type[Model], error: ValidationError, source: str | None) -> InputError:
-    items = error.errors(include_url=False)
-    item = items[0]
-    # Union branches add their own names to the location; a field path holds only keys and numbers.
-    location = tuple(part for part in item["loc"] if isinstance(part, int) or "[" not in part)
-    allowed, nearest = _allowed(item), None
-    kwargs: dict[str, Any] = {}
-    if item["type"] == "extra_forbidden":
-        known = _known_keys(model, location[:-1])
-        message = "unknown key"
-        allowed = ", ".join(known) if known else None
-        nearest = nearest_of(str(location[-1]), known)
-    elif item["type"] == "missing":
-        message = "missing"
-    else:
-        message = item["msg"].removeprefix("Value error, ")
-        if location:
-            kwargs["value"] = item["input"]
-        if allowed:
-            message = "not valid"
-    if len(items) > 1:
-        message += f" [and {len(items) - 1} more]"
-    path = _dotted(location) or None
-    return InputError(message, source=source, path=path, allowed=allowed, nearest=nearest, **kwargs)
+def _unwritable(path: str | Path, error: OSError) -> InputError:
+    reason = "its folder does not exist" if isinstance(error, FileNotFoundError) else _reason(error)
+    return InputError(f"cannot be written: {reason}", source=str(path))

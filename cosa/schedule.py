@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.files import FileModel, Model
+from cosa.errors import FieldError, InputError
+from cosa.files import WHOLE, FileModel, Model
 from cosa.workload import DIMS, MAX_BOUND, Dim, Layer, Tensor
 
 Axis = Literal["x", "y", "row_major"]
@@ -33,7 +33,8 @@ class Loop(Model):
     @model_validator(mode="after")
     def _axis_of_spatial(self) -> Loop:
         if (self.kind == "spatial") != (self.axis is not None):
-            raise ValueError("a spatial loop names its axis (x, y or row_major), a temporal loop has none")
+            allowed = "x, y or row_major for a spatial loop, null for a temporal loop"
+            raise FieldError(f"does not suit a {self.kind} loop", path="axis", value=self.axis, allowed=allowed)
         return self
 
 
@@ -46,12 +47,16 @@ class ScheduleLevel(Model):
 
     @model_validator(mode="after")
     def _order(self) -> ScheduleLevel:
+        if len(set(self.keeps)) != len(self.keeps):
+            raise FieldError("a tensor is named twice", path="keeps", value=list(self.keeps), allowed="each once")
         kinds = [loop.kind for loop in self.loops]
         if kinds != sorted(kinds, key=lambda kind: kind == "spatial"):
-            raise ValueError("loops: a level's temporal loops stand outside its spatial loops")
+            allowed = "a level's temporal loops, then its spatial loops"
+            raise FieldError("out of order", path="loops", value=kinds, allowed=allowed)
         axes = {loop.axis for loop in self.loops if loop.kind == "spatial"}
         if "row_major" in axes and len(axes) > 1:
-            raise ValueError("loops: row_major spatial loops cannot be mixed with x or y at one level")
+            allowed = "at one level either row_major or x and y"
+            raise FieldError("mixed spatial loops", path="loops", value=sorted(map(str, axes)), allowed=allowed)
         return self
 
     @property
@@ -92,7 +97,7 @@ class Schedule(FileModel):
     """A layer on an architecture as a loop nest; `nest` stands outermost level first and can be simulated alone."""
 
     kind: Literal["schedule"] = "schedule"
-    schema_version: Literal[1] = 1
+    schema_version: Annotated[Literal[1], WHOLE] = 1
     layer: Layer
     architecture_name: str
     architecture_hash: str
@@ -104,9 +109,12 @@ class Schedule(FileModel):
     @model_validator(mode="after")
     def _belongs_together(self) -> Schedule:
         if self.architecture_hash != self.architecture.content_hash:
-            raise ValueError(
-                "architecture_hash: does not belong to the embedded architecture, which was changed after scheduling; "
-                "give the changed architecture with --arch instead"
+            raise FieldError(
+                "does not belong to the embedded architecture, which was changed after scheduling "
+                "(to run on a changed architecture, give that one with --arch)",
+                path="architecture_hash",
+                value=self.architecture_hash,
+                allowed=self.architecture.content_hash,
             )
         check_nest(self.layer, self.architecture, self.nest)
         return self
@@ -133,8 +141,9 @@ class Schedule(FileModel):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of layer, architecture and nest (not of provenance and timing)."""
+        """SHA-256 of layer, architecture and nest (not of names, notes, provenance and timing)."""
         data = self.model_dump(mode="json", include={"layer", "nest"}) | {"architecture": self.architecture_hash}
+        data["layer"] = {key: value for key, value in data["layer"].items() if key not in ("kind", "name", "notes")}
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -147,7 +156,7 @@ class Schedule(FileModel):
 
         Raises
         ------
-        InputError: the levels differ.
+        InputError: the levels differ, or one does not keep what the schedule keeps there.
         """
         ours = [level.level for level in self.innermost_first]
         theirs = [level.name for level in architecture.levels]
@@ -158,7 +167,13 @@ class Schedule(FileModel):
                 value=theirs,
                 allowed=str(ours),
             )
-        check_nest(self.layer, architecture, self.nest)
+        try:
+            check_nest(self.layer, architecture, self.nest)
+        except FieldError as error:
+            source = f"the schedule on architecture {architecture.name!r}"
+            raise InputError(
+                error.message, source=source, path=error.path, allowed=error.allowed, **error.found
+            ) from None
         return Schedule.make(self.layer, architecture, self.nest, self.provenance, self.timing)
 
     def save(self, path: str | Path, timing: bool = True) -> None:
@@ -173,21 +188,24 @@ def check_nest(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLev
 
     Raises
     ------
-    ValueError: with the level or dimension that is wrong.
+    FieldError: with the level or dimension that is wrong.
     """
     names = [level.name for level in architecture.levels][::-1]
     given = [level.level for level in nest]
     if given != names:
-        raise ValueError(f"nest: its levels are {given}; allowed: {names} (outermost first)")
+        allowed = f"{names}, outermost first"
+        raise FieldError("not the levels of the architecture", path="nest", value=given, allowed=allowed)
     for number, (level, entry) in enumerate(zip(architecture.levels[::-1], nest, strict=True)):
+        path, value = f"nest[{number}].keeps", list(entry.keeps)
         if not set(entry.keeps) <= set(level.keeps):
-            extra = sorted(set(entry.keeps) - set(level.keeps))
-            raise ValueError(f"nest[{number}].keeps: {level.name} cannot keep {extra}; allowed: {list(level.keeps)}")
+            raise FieldError(f"more than {level.name} keeps", path=path, value=value, allowed=", ".join(level.keeps))
         if number == 0 and set(entry.keeps) != set(level.keeps):
-            raise ValueError(f"nest[0].keeps: the outermost level keeps every tensor; found {list(entry.keeps)}")
+            allowed = ", ".join(level.keeps)
+            raise FieldError("the outermost level keeps every tensor", path=path, value=value, allowed=allowed)
     for dim in DIMS:
         product = prod(loop.bound for entry in nest for loop in entry.loops if loop.dim == dim)
         if product != getattr(layer, dim):
-            raise ValueError(
-                f"nest: the loops over {dim} multiply to {product}; allowed: {getattr(layer, dim)}, the layer's bound"
+            allowed = f"{getattr(layer, dim)}, the layer's bound"
+            raise FieldError(
+                f"the bounds of the loops over {dim} multiply up wrongly", path="nest", value=product, allowed=allowed
             )

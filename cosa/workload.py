@@ -7,7 +7,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from cosa.files import FileModel, Model
+from cosa.errors import FieldError
+from cosa.files import WHOLE, FileModel, Model
 
 Dim = Literal["R", "S", "P", "Q", "C", "K", "N", "G"]
 Tensor = Literal["weights", "inputs", "outputs"]
@@ -48,7 +49,7 @@ class Layer(FileModel):
     """
 
     kind: Literal["layer"] = "layer"
-    schema_version: Literal[1] = 1
+    schema_version: Annotated[Literal[1], WHOLE] = 1
     name: str = Field(default="layer", min_length=1, max_length=200)
     R: Bound
     S: Bound
@@ -68,7 +69,8 @@ class Layer(FileModel):
     @model_validator(mode="after")
     def _countable(self) -> Layer:
         if self.macs > MAX_MACS:
-            raise ValueError(f"the layer has {self.macs} MACs, more than the {MAX_MACS} that counters hold")
+            allowed = f"at most {MAX_MACS}, which counters hold"
+            raise FieldError("the product of all bounds, its MACs, is too large", value=self.macs, allowed=allowed)
         return self
 
     @property
