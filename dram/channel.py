@@ -1,0 +1,202 @@
+"""One DRAM channel: staging, clock ratio, growing arrays. A policy adds the state of its controller and its kernel."""
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+
+import numpy as np
+
+from dram import queues_kernel as qk
+from dram.config import DramConfig
+from dram.errors import DramOrderError
+from dram.queues_kernel import Ints
+from dram.stats import DramStats
+
+READ = 0
+WRITE = 1
+
+COMMAND_FIELDS = 6
+REQUEST_FIELDS = 3
+
+
+class Channel(ABC):
+    """The part of a channel that does not depend on the policy. Used through :class:`dram.system.DramSystem`."""
+
+    #: lanes of staged requests: one (strict order) or two (reads and writes apart)
+    lanes = 1
+    #: names of the commands by their number in the command log
+    command_names: tuple[str, ...] = ()
+
+    def __init__(self, config: DramConfig, ratio: Fraction, logging: bool) -> None:
+        self.config = config
+        self._num = ratio.numerator
+        self._den = ratio.denominator
+        self._logging = logging
+        self.io: Ints = np.zeros(qk.IO_SIZE, np.int64)
+        self.io[qk.RATIO_NUM] = self._num
+        self.io[qk.RATIO_DEN] = self._den
+        self.io[qk.FIRST_VISIBLE] = qk.NEVER
+        self.io[qk.LOGGING] = int(logging)
+        self.staged: Ints = np.zeros((2, 64, qk.STAGED_FIELDS), np.int64)
+        self.flight: Ints = np.zeros((3, 128, qk.FLIGHT_FIELDS), np.int64)
+        self.request_log: Ints = np.full((64 if logging else 1, REQUEST_FIELDS), -1, np.int64)
+        self.command_log: Ints = np.zeros((1024 if logging else 1, COMMAND_FIELDS), np.int64)
+        self._out: Ints = np.zeros((128, 2), np.int64)
+        self.pending = 0
+        self.submitted = 0
+        # Python's copies of what the kernels keep in io: attribute reads are far cheaper than array element reads
+        self._now_edge = 0
+        self._wake = 0
+        self._first_visible = qk.NEVER
+        self.min_latency_edges = 1
+        self._cycle = 0
+
+    # -- submitting ------------------------------------------------------------------------------------------------
+
+    def lane_of(self, op: int) -> int:
+        """Staging lane of a request."""
+        return op if self.lanes == 2 else 0
+
+    def submit(self, cycle: int, op: int, address: int, tag: int) -> None:
+        """Stage one request at core cycle ``cycle``."""
+        if cycle < self._cycle:
+            raise DramOrderError(f"request submitted in cycle {cycle}, but the DRAM stands at cycle {self._cycle}")
+        lane = op if self.lanes == 2 else 0
+        if self.pending + 1 >= self.flight.shape[1] or self.io[qk.STAGED_TAIL + 2 * lane] >= self.staged.shape[1]:
+            self._make_room(lane, 1)
+        if self._logging and self.submitted >= self.request_log.shape[0]:
+            self._grow_request_log(1)
+        edge = -(-cycle * self._num // self._den)
+        qk.push(self.io, self.staged, lane, edge, op, address, tag, self.submitted)
+        self.submitted += 1
+        self.pending += 1
+        if edge < self._wake:
+            self._wake = edge
+
+    def submit_many(self, cycles: Ints, op: int | Ints, addresses: Ints, tags: Ints) -> None:
+        """Stage requests in order; ``cycles`` (core cycles) must not fall."""
+        count = len(addresses)
+        if count == 0:
+            return
+        if int(cycles[0]) < self._cycle or (count > 1 and bool((np.diff(cycles) < 0).any())):
+            raise DramOrderError(f"requests must come in order of cycles, none before cycle {self._cycle}")
+        edges = -(-cycles * self._num // self._den)
+        identities = np.arange(self.submitted, self.submitted + count, dtype=np.int64)
+        ops = np.broadcast_to(np.asarray(op, np.int64), (count,))
+        if self._logging:
+            self._grow_request_log(count)
+        self._reserve_flight(count)
+        for lane in range(self.lanes):
+            chosen = slice(None) if self.lanes == 1 else np.flatnonzero(ops == lane)
+            rows = np.stack([edges, ops, addresses, tags, identities], axis=1)[chosen]
+            self._make_room(lane, len(rows))
+            tail = int(self.io[qk.STAGED_TAIL + 2 * lane])
+            self.staged[lane, tail : tail + len(rows)] = rows
+            self.io[qk.STAGED_TAIL + 2 * lane] = tail + len(rows)
+        self.submitted += count
+        self.pending += count
+        self.io[qk.PENDING] += count
+        self._wake = min(self._wake, int(edges[0]))
+        self.io[qk.WAKE] = self._wake
+
+    def _make_room(self, lane: int, count: int) -> None:
+        self._reserve_flight(count)
+        head, tail = int(self.io[qk.STAGED_HEAD + 2 * lane]), int(self.io[qk.STAGED_TAIL + 2 * lane])
+        capacity = self.staged.shape[1]
+        if tail + count <= capacity:
+            return
+        used = tail - head
+        if used + count > capacity // 2:
+            larger = np.zeros((2, 1 << (2 * (used + count)).bit_length(), qk.STAGED_FIELDS), np.int64)
+            larger[:, :capacity] = self.staged
+            self.staged = larger
+        self.staged[lane, :used] = self.staged[lane, head:tail].copy()
+        self.io[qk.STAGED_HEAD + 2 * lane] = 0
+        self.io[qk.STAGED_TAIL + 2 * lane] = used
+
+    def _reserve_flight(self, count: int) -> None:
+        needed = self.pending + count + 1
+        if needed <= self.flight.shape[1]:
+            return
+        old_mask = self.flight.shape[1] - 1
+        larger = np.zeros((3, 1 << (2 * needed).bit_length(), qk.FLIGHT_FIELDS), np.int64)
+        for ring in range(3):
+            head, tail = int(self.io[qk.FLIGHT_HEAD + 2 * ring]), int(self.io[qk.FLIGHT_TAIL + 2 * ring])
+            positions = np.arange(head, tail)
+            larger[ring, positions & (larger.shape[1] - 1)] = self.flight[ring, positions & old_mask]
+        self.flight = larger
+
+    def _grow_request_log(self, count: int) -> None:
+        needed = self.submitted + count
+        if needed > self.request_log.shape[0]:
+            larger = np.full((2 * needed, REQUEST_FIELDS), -1, np.int64)
+            larger[: self.submitted] = self.request_log[: self.submitted]
+            self.request_log = larger
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _run(self, until_edge: int) -> int:
+        """Run the kernel; returns WAKE, which lies before ``until_edge`` only if the command log is full."""
+
+    @abstractmethod
+    def room(self, op: int) -> int:
+        """Requests of this kind the controller could take at the next DRAM edge, beyond those already staged."""
+
+    @abstractmethod
+    def stats(self) -> DramStats:
+        """Counts up to the present DRAM edge."""
+
+    def commands(self, number: int) -> list[dict[str, int | str]]:
+        """The command log; ``number`` is the number of this channel."""
+        banks_per_group = self.config.organization.banks_per_group
+        result = []
+        for cycle, command, rank, bank, row, column in self.command_log[: int(self.io[qk.COMMANDS])].tolist():
+            entry: dict[str, int | str] = {
+                "cycle": cycle, "cmd": self.command_names[command], "channel": number, "rank": rank,
+            }  # fmt: skip
+            if bank >= 0:
+                if self.config.organization.bank_groups > 1:
+                    entry["bankgroup"] = bank // banks_per_group
+                entry["bank"] = bank % banks_per_group
+            if row >= 0:
+                entry["row"] = row
+            if column >= 0:
+                entry["col"] = column
+            result.append(entry)
+        return result
+
+    def run_to(self, cycle: int) -> None:
+        """Run every DRAM edge that lies in a core cycle before ``cycle``."""
+        if cycle < self._cycle:
+            raise DramOrderError(f"advance to cycle {cycle}, but the DRAM stands at cycle {self._cycle}")
+        self._cycle = cycle
+        until = -(-cycle * self._num // self._den)
+        if until > self._wake:
+            wake = self._run(until)
+            while wake < until:
+                larger = np.zeros((2 * len(self.command_log), COMMAND_FIELDS), np.int64)
+                larger[: len(self.command_log)] = self.command_log
+                self.command_log = larger
+                wake = self._run(until)
+            self._wake = wake
+            self._first_visible = int(self.io[qk.FIRST_VISIBLE])
+        self._now_edge = until
+
+    def collect(self, cycle: int) -> list[tuple[int, int]]:
+        """Hand over the completions visible at core cycle ``cycle`` or before."""
+        if self._first_visible > cycle:
+            return []
+        if self._out.shape[0] < self.pending:
+            self._out = np.zeros((2 * self.pending, 2), np.int64)
+        count = qk.collect(self.io, self.flight, cycle, self._out)
+        self.pending -= count
+        self._first_visible = int(self.io[qk.FIRST_VISIBLE])
+        return [(tag, at) for tag, at in self._out[:count].tolist()]
+
+    def earliest_visible_cycle(self) -> int | None:
+        """Core cycle before which no completion becomes visible; ``None`` if nothing is pending."""
+        if self.pending == 0:
+            return None
+        edge = max(self._wake, self._now_edge) + self.min_latency_edges
+        undecided = -(-edge * self._den // self._num)
+        return max(min(self._first_visible, undecided), self._cycle + 1)

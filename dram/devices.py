@@ -1,0 +1,117 @@
+"""Reading DRAM device files, with errors that name file, field, value and what is allowed."""
+
+import difflib
+import importlib.resources
+from collections.abc import Iterator, Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from dram.config import DramConfig
+from dram.errors import DramConfigError
+
+
+def device_names() -> list[str]:
+    """Names of the device files that come with the package."""
+    folder = importlib.resources.files("arch_configs") / "dram"
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_device(name_or_path: str | Path) -> DramConfig:
+    """Read a DRAM configuration by the name of a packaged file or from a path.
+
+    Args:
+        name_or_path: a name as in :func:`device_names`, or the path of a YAML file (with a ``/`` or ``.yaml``).
+
+    Raises:
+        DramConfigError: no such file, not YAML, or parameters unknown, missing, wrong or contradictory.
+    """
+    text = str(name_or_path)
+    source: Path | Traversable
+    if isinstance(name_or_path, Path) or "/" in text or text.endswith((".yaml", ".yml")):
+        source = Path(name_or_path)
+        if not source.is_file():
+            raise DramConfigError(f"{text}: no such file")
+    else:
+        source = importlib.resources.files("arch_configs") / "dram" / f"{text}.yaml"
+        if not source.is_file():
+            names = device_names()
+            near = difflib.get_close_matches(text, names, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise DramConfigError(f"DRAM device {text!r} unknown{hint}; allowed: {', '.join(names)}, or a path")
+    try:
+        data = yaml.safe_load(source.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise DramConfigError(f"{source}: not YAML: {error}") from error
+    return parse_device(data, str(source))
+
+
+def parse_device(data: object, source: str = "DRAM configuration") -> DramConfig:
+    """Check already read parameters; ``source`` is named in errors.
+
+    Raises:
+        DramConfigError: with one line for each parameter at fault.
+    """
+    if not isinstance(data, Mapping):
+        raise DramConfigError(f"{source}: a mapping of parameters is expected, found {type(data).__name__}")
+    try:
+        return DramConfig.model_validate(dict(data))
+    except ValidationError as error:
+        lines = [_explain(entry) for entry in error.errors()]
+        raise DramConfigError("\n".join(f"{source}: {line}" for line in lines)) from error
+
+
+def _models_of(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The pydantic models inside an annotation such as ``Currents | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_of(part)
+
+
+def _model_at(location: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """The model whose fields stand at this place of the file."""
+    found: list[type[BaseModel]] = [DramConfig]
+    for step in location:
+        if len(found) == 1 and str(step) in found[0].model_fields:
+            found = list(_models_of(found[0].model_fields[str(step)].annotation))
+        else:  # the tag of a union, which pydantic puts into the location
+            found = [model for model in found if _tag_of(model) == step]
+    return found[0] if len(found) == 1 else None
+
+
+def _tag_of(model: type[BaseModel]) -> object:
+    field = model.model_fields.get("policy")
+    return field.default if field is not None else None
+
+
+def _explain(entry: Any) -> str:
+    location: tuple[int | str, ...] = entry["loc"]
+    shown = [str(step) for step in location]
+    if len(shown) > 1 and shown[0] == "controller" and shown[1] in ("dramsim2", "frfcfs"):
+        del shown[1]
+    path = ".".join(shown)
+    kind = entry["type"]
+    model = _model_at(location[:-1]) if location else None
+    if kind == "extra_forbidden":
+        names = sorted(model.model_fields) if model else []
+        near = difflib.get_close_matches(str(location[-1]), names, n=1, cutoff=0.5)
+        lower = [name for name in names if name.lower() == str(location[-1]).lower()]
+        best = (lower or near or [""])[0]
+        hint = f"; did you mean {best}?" if best else ""
+        return f"{path}: unknown parameter (value {entry['input']!r}){hint} allowed: {', '.join(names)}"
+    if kind == "missing":
+        field = model.model_fields.get(str(location[-1])) if model else None
+        meaning = f": {field.description}" if field is not None and field.description else ""
+        return f"{path}: missing{meaning}"
+    if kind == "union_tag_invalid":
+        return f"{path}.policy: {entry['ctx']['tag']!r} unknown; allowed: {entry['ctx']['expected_tags']}"
+    if kind == "union_tag_not_found":
+        return f"{path}.policy: missing; allowed: 'dramsim2', 'frfcfs'"
+    message = str(entry["msg"]).removeprefix("Value error, ")
+    if kind == "value_error":
+        return f"{path}: {message}" if path else message
+    return f"{path}: value {entry['input']!r}: {message}"
