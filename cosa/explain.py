@@ -67,11 +67,9 @@ def _field_location(data: Any, item: ErrorDetails) -> Location:
     """The item's location without the names that pydantic adds for the branches of a union."""
     location: list[int | str] = []
     for part in item["loc"]:
-        if (isinstance(data, list) and isinstance(part, int) and part < len(data)) or (
-            isinstance(data, dict) and part in data
-        ):
+        try:
             data = data[part]
-        else:
+        except (LookupError, TypeError):
             continue
         location.append(part)
     if item["type"] == "missing":

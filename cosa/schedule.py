@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from math import prod
 from pathlib import Path
-from typing import Annotated, Literal
+from types import ModuleType
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -209,3 +211,18 @@ def check_nest(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLev
             raise FieldError(
                 f"the bounds of the loops over {dim} multiply up wrongly", path="nest", value=product, allowed=allowed
             )
+
+
+class _CallableModule(ModuleType):
+    """``cosa.schedule`` names this module and, in the public API, the function: so the module can be called.
+
+    Importing a submodule always sets it as an attribute of its package, over whatever stands there.
+    """
+
+    def __call__(self, layer: Any, architecture: Any = "simba_4x4", **options: Any) -> Schedule:
+        from cosa.api import schedule
+
+        return schedule(layer, architecture, **options)
+
+
+sys.modules[__name__].__class__ = _CallableModule

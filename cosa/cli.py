@@ -1,0 +1,299 @@
+"""The command line ``cosa``: schedules, and what there is to schedule.
+
+Exit codes: 0 fine, 1 infeasible or without an answer in time, 2 bad input, 130 interrupted. Whatever a user gets wrong
+ends in one line on standard error. Heavy imports stand inside the commands, so that the process starts quickly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cosa.errors import CosaError, InputError, nearest_of
+
+if TYPE_CHECKING:
+    from cosa.schedule import Schedule
+
+app = typer.Typer(
+    name="cosa",
+    help="Schedules layers of neural networks on spatial accelerators by mixed-integer programming.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+SCHEMAS = ("layer", "architecture", "schedule")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    from typer.main import get_command
+
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A name that the terminal's encoding lacks must not end a command.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = get_command(app).main(args=argv, prog_name="cosa", standalone_mode=False)
+    except CosaError as error:
+        return fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except MemoryError:
+        return fail("out of memory", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        return fail(error.format_message(), 2)  # typer's own usage errors
+    if code == 130:
+        return fail("interrupted", 130)
+    return code if isinstance(code, int) else 0
+
+
+def fail(message: str, code: int) -> int:
+    """Print one line to standard error; returns `code`."""
+    line = " ".join(message.split())
+    print("error: " + "".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
+    return code
+
+
+def _out(text: str) -> None:
+    """Write to standard output, whole and at once."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; nothing may be left that Python would flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit from None
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise InputError(f"cannot be written: {error.strerror}", source="standard output") from None
+
+
+def _out_json(data: Any) -> None:
+    # ASCII only (the default), so that the bytes do not depend on the terminal's encoding.
+    _out(json.dumps(data, indent=2) + "\n")
+
+
+def _out_lines(lines: list[str]) -> None:
+    _out("".join(line + "\n" for line in lines))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from cosa.version import version
+
+        _out(f"cosa {version()}\n")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        _out(context.get_help() + "\n")
+
+
+def _complete_networks() -> list[str]:
+    from cosa.networks import network_names
+
+    return network_names()
+
+
+def _complete_architectures() -> list[str]:
+    from cosa.arch import architecture_names
+
+    return architecture_names()
+
+
+@app.command("schedule")
+def schedule_command(
+    network: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Layer table.", autocompletion=_complete_networks)
+    ] = None,
+    layer: Annotated[str | None, typer.Option(metavar="NAME", help="Layer of that table.")] = None,
+    layer_file: Annotated[str | None, typer.Option(metavar="FILE", help="YAML or JSON file of a layer.")] = None,
+    arch: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE", help="Packaged architecture, or a file.", autocompletion=_complete_architectures
+        ),
+    ] = "simba_4x4",
+    mesh: Annotated[
+        str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
+    ] = None,
+    objective: Annotated[str, typer.Option(metavar="NAME", help="What the program minimises.")] = "cosa",
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Charge halo and stride as CoSA's published code does.")
+    ] = False,
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="Stop the solver after this time.")] = 60.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the solver.")] = 0,
+    threads: Annotated[int, typer.Option(metavar="N", help="Threads of the solver.")] = 1,
+    timing: Annotated[
+        bool, typer.Option("--timing/--no-timing", help="Write wall-clock seconds into the file, or leave them out.")
+    ] = True,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="Schedule file to write, YAML or JSON.")
+    ] = None,
+) -> None:
+    """Schedule one layer on one architecture."""
+    _check_range("--time-limit", time_limit, 0 < time_limit <= 1e7, "seconds > 0 and <= 10000000")
+    _check_range("--seed", seed, 0 <= seed < 2**31, f"a whole number from 0 to {2**31 - 1}")
+    _check_range("--threads", threads, 1 <= threads <= 1024, "a whole number from 1 to 1024")
+    from cosa.api import find_architecture, schedule
+
+    found_layer = _layer(network, layer, layer_file)
+    architecture = find_architecture(arch)
+    if mesh is not None:
+        architecture = architecture.with_mesh(mesh)
+    if output is not None:
+        _check_output(output, {"--layer-file": layer_file, "--arch": arch})
+    result = schedule(
+        found_layer,
+        architecture,
+        objective=objective,
+        as_published=as_published,
+        time_limit_seconds=time_limit,
+        seed=seed,
+        threads=threads,
+    )
+    if output is not None:
+        result.save(output, timing=timing)
+    _print_summary(result, network, output)
+
+
+def _check_range(option: str, value: float, fine: bool, allowed: str) -> None:
+    if not fine:
+        raise InputError("out of range", source=option, value=value, allowed=allowed)
+
+
+def _check_output(output: str, inputs: dict[str, str | None]) -> None:
+    """What would stop the file from being written stops the command before the solver runs."""
+    from cosa.files import require_writable
+
+    if not output:
+        raise InputError("empty", source="-o", value=output, allowed="the name of a file")
+    for option, name in inputs.items():
+        if name and Path(name).is_file() and Path(output).exists() and Path(name).samefile(output):
+            raise InputError(f"would overwrite the file of {option}", source="-o", value=output, allowed="another file")
+    require_writable(output)
+
+
+def _layer(network: str | None, layer: str | None, layer_file: str | None) -> Any:
+    choices = "either --network NAME --layer NAME, or --layer-file FILE"
+    if layer_file is not None:
+        other = "--network" if network is not None else "--layer" if layer is not None else None
+        if other:
+            raise InputError(f"contradicts {other}", source="--layer-file", value=layer_file, allowed=choices)
+        from cosa.workload import Layer
+
+        return Layer.from_file(layer_file)
+    if network is None and layer is None:
+        raise InputError("no layer given", allowed=choices)
+    if network is None:
+        raise InputError("needs --network", source="--layer", value=layer, allowed=choices)
+    from cosa.networks import load_network
+
+    table = load_network(network)
+    if layer is None:
+        names = ", ".join(entry.layer.name for entry in table.layers)
+        raise InputError("needs --layer", source="--network", value=network, allowed=f"one of {names}")
+    return table.find(layer).layer
+
+
+def _print_summary(result: Schedule, network: str | None, output: str | None) -> None:
+    from cosa.show import summary
+
+    lines = summary(result, network)
+    if output is not None:
+        lines += ["", f"written to {output}"]
+    _out_lines(lines)
+
+
+@app.command("show")
+def show_command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Schedule file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
+) -> None:
+    """Print a schedule: the loop nest level by level, tile sizes, buffer fill, totals."""
+    from cosa.errors import InfeasibleError
+    from cosa.schedule import Schedule
+    from cosa.show import describe, text
+
+    view = describe(Schedule.from_file(file))
+    _out_json(view) if as_json else _out(text(view))
+    if view["violations"]:
+        raise InfeasibleError(f"{file}: does not fit its architecture: {'; '.join(view['violations'])}")
+
+
+@app.command("networks")
+def networks_command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Layer table.", autocompletion=_complete_networks)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
+) -> None:
+    """List the layer tables that ship with the package, or the layers of one."""
+    from cosa import listing
+
+    if name is None:
+        data = listing.networks()
+        _out_json(data) if as_json else _out_lines(listing.networks_table(data))
+    else:
+        data = listing.network(name)
+        _out_json(data) if as_json else _out_lines(listing.network_table(data))
+
+
+@app.command("archs")
+def archs_command(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME|FILE]", help="Architecture.", autocompletion=_complete_architectures),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
+) -> None:
+    """List the packaged architectures, or check and print one."""
+    from cosa import listing
+
+    if name is None:
+        data = listing.architectures()
+        _out_json(data) if as_json else _out_lines(listing.architectures_table(data))
+    elif as_json:
+        _out_json(listing.architecture(name))
+    else:
+        _out(listing.architecture_text(name))
+
+
+@app.command("schema")
+def schema_command(
+    kind: Annotated[
+        str, typer.Argument(metavar="|".join(SCHEMAS), help="Kind of file.", autocompletion=lambda: list(SCHEMAS))
+    ],
+) -> None:
+    """Print the JSON Schema of a kind of file."""
+    if kind not in SCHEMAS:
+        nearest = nearest_of(kind, SCHEMAS)
+        raise InputError("no such kind of file", source="KIND", value=kind, allowed=", ".join(SCHEMAS), nearest=nearest)
+    from cosa.arch import Architecture
+    from cosa.files import FileModel
+    from cosa.schedule import Schedule
+    from cosa.workload import Layer
+
+    models: dict[str, type[FileModel]] = {"layer": Layer, "architecture": Architecture, "schedule": Schedule}
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | models[kind].model_json_schema()
+    _out_json(schema)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
