@@ -139,8 +139,8 @@ class Channel(ABC):
         """Run the kernel; returns WAKE, which lies before ``until_edge`` only if the command log is full."""
 
     @abstractmethod
-    def room(self, op: int) -> int:
-        """Requests of this kind the controller could take at the next DRAM edge, beyond those already staged."""
+    def room(self, op: int, address: int) -> bool:
+        """Whether the controller could take this request at the next DRAM edge, after those already staged."""
 
     @abstractmethod
     def stats(self) -> DramStats:

@@ -15,3 +15,12 @@ def compiled(function: Function) -> Function:
     except RuntimeError:  # numba found no place for its cache
         result = njit(error_model="numpy")(function)
     return result
+
+
+def compiled_helper(function: Function) -> Function:
+    """Compile a function that only compiled functions of the same file call.
+
+    It is part of the caller's cache entry and has no entry point for Python, which saves compile time.
+    """
+    result: Function = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return result

@@ -117,52 +117,31 @@ class Dramsim2Channel(Channel):
         )
         return wake
 
-    def room(self, op: int) -> int:
-        """Free places of the transaction queue not spoken for by staged requests."""
+    def room(self, op: int, address: int) -> bool:
+        """Whether the transaction queue could take a request at the next DRAM edge, after those already staged."""
         staged = int(self.io[k.STAGED_TAIL] - self.io[k.STAGED_HEAD])
-        return max(self.transactions.shape[0] - int(self.control[k.TRANSACTIONS]) - staged, 0)
+        return bool(self.transactions.shape[0] > int(self.control[k.TRANSACTIONS]) + staged)
 
     def stats(self) -> DramStats:
         """Counts up to the present DRAM edge."""
-        t, o = self.config.timing, self.config.organization
-        now = self._now_edge
         ranks = self.ranks.copy()
-        for rank in range(o.ranks):
-            k._settle(ranks, rank, now)
+        k.settle_all(ranks, self._now_edge)
         total = ranks.sum(axis=0).tolist()
-        reads, writes = total[k.READS], total[k.WRITES]
-        energy = dict.fromkeys(("background", "burst", "activate", "refresh"), 0.0)
-        if self.config.currents is not None:
-            i = self.config.currents
-            # mA x clocks x V x ns = pJ, for all devices of a rank
-            unit = o.devices_per_rank * i.Vdd * t.tCK_ps / 1000
-            cycle = i.IDD0 * t.tRC - (i.IDD3N * t.tRAS + i.IDD2N * (t.tRC - t.tRAS))
-            energy["activate"] = unit * cycle * total[k.ACTS]
-            energy["burst"] = unit * t.burst_clocks * ((i.IDD4R - i.IDD3N) * reads + (i.IDD4W - i.IDD3N) * writes)
-            energy["refresh"] = unit * (i.IDD5 - i.IDD3N) * t.tRFC * total[k.REFS]
-            energy["background"] = unit * (
-                i.IDD3N * total[k.ACTIVE_CYCLES] + i.IDD2P * total[k.DOWN_CYCLES] + i.IDD2N * total[k.STANDBY_CYCLES]
-            )
         control = self.control.tolist()
+        reads, writes = total[k.READS], total[k.WRITES]
         return DramStats(
             reads=reads,
             writes=writes,
-            row_hits=reads + writes - control[k.ROW_MISSES] - control[k.ROW_CONFLICTS]
-            if self.config.controller.policy == "dramsim2" and self.params[k.OPEN_PAGE] == 0
-            else control[k.ROW_HITS],
+            row_hits=control[k.ROW_HITS],
             row_misses=control[k.ROW_MISSES],
             row_conflicts=control[k.ROW_CONFLICTS],
             activates=total[k.ACTS],
             precharges=total[k.PRES],
             refreshes=total[k.REFS],
             lost_refreshes=control[k.LOST_REFRESHES],
-            bus_busy_cycles=(reads + writes) * t.burst_clocks,
-            total_cycles=now,
+            bus_busy_cycles=(reads + writes) * self.config.timing.burst_clocks,
+            total_cycles=self._now_edge,
             rank_active_cycles=total[k.ACTIVE_CYCLES],
             rank_standby_cycles=total[k.STANDBY_CYCLES],
             rank_powerdown_cycles=total[k.DOWN_CYCLES],
-            energy_background_pj=energy["background"],
-            energy_burst_pj=energy["burst"],
-            energy_activate_pj=energy["activate"],
-            energy_refresh_pj=energy["refresh"],
-        )
+        ).with_energy(self.config)

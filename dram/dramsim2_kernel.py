@@ -11,7 +11,7 @@ Kernel, helpers and constants stand in this one file because the compiled code i
 import numpy as np
 import numpy.typing as npt
 
-from dram.compile import compiled
+from dram.compile import compiled, compiled_helper
 
 Ints = npt.NDArray[np.int64]
 
@@ -167,7 +167,7 @@ CMD_WRA = 5
 CMD_REF = 6
 
 
-@compiled
+@compiled_helper
 def _settle(ranks: Ints, rank: int, edge: int) -> None:
     """Charge the edges before ``edge`` to the power state the rank has been in."""
     start = ranks[rank, SETTLED_TO]
@@ -186,6 +186,13 @@ def _settle(ranks: Ints, rank: int, edge: int) -> None:
 
 
 @compiled
+def settle_all(ranks: Ints, edge: int) -> None:
+    """Bring the power state counters of all ranks up to ``edge``."""
+    for rank in range(ranks.shape[0]):
+        _settle(ranks, rank, edge)
+
+
+@compiled_helper
 def _ready_at(params: Ints, ranks: Ints, banks: Ints, rank: int, bank: int, kind: int, row: int, op: int) -> int:
     """Edge from which the queued command may go, as far as is known now; NEVER: another command must come first."""
     index = rank * params[BANKS] + bank
@@ -200,7 +207,7 @@ def _ready_at(params: Ints, ranks: Ints, banks: Ints, rank: int, bank: int, kind
     return int(banks[index, NEXT_WRITE] if op == 1 else banks[index, NEXT_READ])
 
 
-@compiled
+@compiled_helper
 def _remove(queues: Ints, queue_info: Ints, queue: int, first: int, count: int) -> None:
     length = queue_info[queue, LENGTH]
     for i in range(first + count, length):
@@ -209,7 +216,7 @@ def _remove(queues: Ints, queue_info: Ints, queue: int, first: int, count: int) 
     queue_info[queue, LENGTH] = length - count
 
 
-@compiled
+@compiled_helper
 def _log_command(
     io: Ints, command_log: Ints, edge: int, command: int, rank: int, bank: int, row: int, column: int
 ) -> None:
@@ -224,7 +231,7 @@ def _log_command(
         io[COMMANDS] = n + 1
 
 
-@compiled
+@compiled_helper
 def _touch_rank(params: Ints, ranks: Ints, queue_info: Ints, rank: int) -> None:
     """A command went to the rank or it woke up: what was known about its queues no longer holds."""
     ranks[rank, PRE_WAKE] = 0
@@ -235,7 +242,7 @@ def _touch_rank(params: Ints, ranks: Ints, queue_info: Ints, rank: int) -> None:
         queue_info[rank, QUEUE_WAKE] = 0
 
 
-@compiled
+@compiled_helper
 def _issue_column(
     t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, slots: Ints, control: Ints, slot: int,
     flight: Ints, request_log: Ints, command_log: Ints,
@@ -304,7 +311,7 @@ def _issue_column(
     control[FREE_SLOTS] = free + 1
 
 
-@compiled
+@compiled_helper
 def _issue_activate(
     t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, rank: int, bank: int, row: int,
     command_log: Ints,
@@ -333,7 +340,7 @@ def _issue_activate(
     _log_command(io, command_log, t, CMD_ACT, rank, bank, row, -1)
 
 
-@compiled
+@compiled_helper
 def _issue_precharge(
     t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, rank: int, bank: int, conflict: int, command_log: Ints
 ) -> None:
@@ -350,7 +357,7 @@ def _issue_precharge(
     _log_command(io, command_log, t, CMD_PRE, rank, bank, -1, -1)
 
 
-@compiled
+@compiled_helper
 def _issue_refresh(t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, command_log: Ints) -> None:
     rank = control[REFRESH_RANK]
     _settle(ranks, rank, t)
@@ -371,7 +378,7 @@ def _issue_refresh(t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, con
     _log_command(io, command_log, t, CMD_REF, rank, -1, -1, -1)
 
 
-@compiled
+@compiled_helper
 def _advance_pointer(params: Ints, control: Ints, first: int) -> None:
     """Round robin over (rank, bank); ``first`` is the position of the rank in ``control``, its bank follows."""
     if params[BANK_FIRST] == 1:
@@ -386,7 +393,7 @@ def _advance_pointer(params: Ints, control: Ints, first: int) -> None:
             control[first + 1] = (control[first + 1] + 1) % params[BANKS]
 
 
-@compiled
+@compiled_helper
 def _refresh_due(t: int, params: Ints, ranks: Ints, control: Ints) -> tuple[bool, int]:
     """Start a refresh that falls due now, or wake its rank in time. Returns (something happened, next edge to look)."""
     rank = control[DUE_RANK]
@@ -417,7 +424,7 @@ def _refresh_due(t: int, params: Ints, ranks: Ints, control: Ints) -> tuple[bool
     return False, control[DUE_EDGE]
 
 
-@compiled
+@compiled_helper
 def _refresh_work(
     t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, queues: Ints, queue_info: Ints,
     slots: Ints, flight: Ints, request_log: Ints, command_log: Ints,
@@ -464,7 +471,7 @@ def _refresh_work(
     return True, t + 1
 
 
-@compiled
+@compiled_helper
 def _pick_in_queue(
     t: int, params: Ints, ranks: Ints, banks: Ints, queues: Ints, queue_info: Ints, slots: Ints, queue: int, rank: int
 ) -> int:
@@ -501,7 +508,7 @@ def _pick_in_queue(
     return -1
 
 
-@compiled
+@compiled_helper
 def _search_queues(
     t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, queues: Ints, queue_info: Ints,
     slots: Ints, flight: Ints, request_log: Ints, command_log: Ints,
@@ -547,7 +554,7 @@ def _search_queues(
             return False, wake
 
 
-@compiled
+@compiled_helper
 def _search_rows_to_close(
     t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, queues: Ints, queue_info: Ints,
     command_log: Ints,
@@ -596,7 +603,7 @@ def _search_rows_to_close(
     return False, wake
 
 
-@compiled
+@compiled_helper
 def _accept(
     t: int, params: Ints, io: Ints, control: Ints, staged: Ints, transactions: Ints, request_log: Ints
 ) -> tuple[bool, int]:
@@ -625,7 +632,7 @@ def _accept(
     return taken > 0, NEVER
 
 
-@compiled
+@compiled_helper
 def _move_transaction(
     params: Ints, ranks: Ints, control: Ints, queues: Ints, queue_info: Ints, transactions: Ints, slots: Ints
 ) -> bool:
@@ -659,7 +666,7 @@ def _move_transaction(
     return False
 
 
-@compiled
+@compiled_helper
 def _power(t: int, params: Ints, ranks: Ints, banks: Ints, queue_info: Ints) -> tuple[bool, int]:
     """Power ranks down that have nothing to do, and up that have. Returns (something happened, next edge to look)."""
     changed = False

@@ -1,7 +1,7 @@
 """Staging of submitted requests and delivery of completions: the parts both controllers share.
 
 The compiled code of this file is cached on disk, and the cache sees changes of this file only. That is why the
-positions inside ``io`` are written out again in each kernel file; ``tests/dram/test_kernels.py`` checks that they agree.
+positions inside ``io`` are written out again in each kernel file; a test checks that they agree.
 
 ``io`` (int64) holds what Python and the kernels exchange:
 

@@ -1,6 +1,8 @@
 """What a DRAM channel reports of itself."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+
+from dram.config import DramConfig
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,28 @@ class DramStats:
         """Hits by column commands; 0 before the first one."""
         columns = self.row_hits + self.row_misses + self.row_conflicts
         return self.row_hits / columns if columns else 0.0
+
+    def with_energy(self, config: DramConfig) -> "DramStats":
+        """The same counts with the energy they stand for (data sheet currents, as DRAMSim2 charges them)."""
+        if config.currents is None:
+            return self
+        i, t = config.currents, config.timing
+        # mA x clocks x V x ns = pJ, for all devices of a rank
+        unit = config.organization.devices_per_rank * i.Vdd * t.tCK_ps / 1000
+        row_cycle = i.IDD0 * t.tRC - (i.IDD3N * t.tRAS + i.IDD2N * (t.tRC - t.tRAS))
+        background = (
+            i.IDD3N * self.rank_active_cycles
+            + i.IDD2P * self.rank_powerdown_cycles
+            + i.IDD2N * self.rank_standby_cycles
+        )
+        burst = t.burst_clocks * ((i.IDD4R - i.IDD3N) * self.reads + (i.IDD4W - i.IDD3N) * self.writes)
+        return replace(
+            self,
+            energy_background_pj=unit * background,
+            energy_burst_pj=unit * burst,
+            energy_activate_pj=unit * row_cycle * self.activates,
+            energy_refresh_pj=unit * (i.IDD5 - i.IDD3N) * t.tRFC * self.refreshes,
+        )
 
     def __add__(self, other: "DramStats") -> "DramStats":
         """Two channels together; ``total_cycles`` is that of the longer one."""

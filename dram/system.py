@@ -8,6 +8,7 @@ from dram.channel import READ, WRITE, Channel
 from dram.config import DramConfig, FrfcfsController
 from dram.dramsim2 import Dramsim2Channel
 from dram.errors import DramConfigError
+from dram.frfcfs import FrfcfsChannel
 from dram.queues_kernel import Ints
 from dram.stats import DramStats
 
@@ -59,8 +60,9 @@ class DramSystem:
         self.channels: list[Channel] = []
         for _ in range(config.organization.channels):
             if isinstance(config.controller, FrfcfsController):
-                raise NotImplementedError("frfcfs")
-            self.channels.append(Dramsim2Channel(config, ratio, logging, requests_per_clock))
+                self.channels.append(FrfcfsChannel(config, ratio, logging))
+            else:
+                self.channels.append(Dramsim2Channel(config, ratio, logging, requests_per_clock))
         self._only = self.channels[0] if len(self.channels) == 1 else None
 
     @property
