@@ -1,9 +1,9 @@
 """The aggregated program: integer counts of equal prime factors for every level, dimension and kind of loop.
 
-CoSA gives each prime factor of each bound a binary variable a level and kind; equal primes are interchangeable, and that
-symmetry is what costs a solver its time. Here one integer counts the equal primes, bounds of 1 vanish, and the loop order
-at the mesh level is one of three staying modes (see `staying_modes`; none is dominated, no other is needed). Products of
-bounds are sums of logarithms; products of binaries are written linearly. The optimum is that of the published program.
+CoSA gives each prime factor of each bound a binary variable a level and kind; equal primes are interchangeable, and
+that symmetry is what costs a solver its time. Here one integer counts the equal primes, bounds of 1 vanish, and the
+loop order at the mesh level is one of three staying modes (see `staying_modes`; no other order is needed). Products of
+bounds are sums of logarithms, products of binaries are written linearly. The optimum is that of the published program.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from cosa.arch import Architecture
 from cosa.mip.factors import prime_factors
 from cosa.mip.objective import OBJECTIVES, Term
 from cosa.mip.quantities import (
-    DIMS,
     KINDS,
-    TENSORS,
     Axis,
     Expression,
     Kind,
@@ -30,30 +28,15 @@ from cosa.mip.quantities import (
     staying_modes,
 )
 from cosa.mip.spans import published_halo, span_table
-from cosa.workload import RELEVANT, Dim, Layer, Tensor
+from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
 
 CountKey = tuple[int, Dim, int, Kind]
 """(level, dimension, prime, kind)"""
 
 
 @dataclass(frozen=True)
-class Limit:
-    """A limit of the machine: `log_used` is the log of words (of `tensor`) or instances (tensor None) at a level."""
-
-    level: int
-    tensor: Tensor | None
-    log_used: Expression
-    available: int
-
-    @property
-    def log_available(self) -> float:
-        """Log of the limit, half a unit up: whole numbers within the limit pass with the solver's tolerance to spare."""
-        return log2(self.available + 0.5)
-
-
-@dataclass(frozen=True)
 class Factors:
-    """A solution: extents of the loops of a level by (level, dimension, kind), 1 left out, and the mesh level's order."""
+    """A solution: bounds of the loops by (level, dimension, kind), 1 left out; `innermost` orders the mesh level."""
 
     bounds: dict[tuple[int, Dim, Kind], int]
     innermost: tuple[Dim, ...]
@@ -73,7 +56,6 @@ class Program:
     layer, architecture: what to schedule, and on what.
     objective: a name of `cosa.mip.objective.OBJECTIVES`.
     rules: how tiles, orders and shares are modelled (default: true footprints).
-    elastic: leave capacities and fan-outs out and minimise by how much they are broken, to find out which ones bind.
     """
 
     def __init__(
@@ -83,11 +65,10 @@ class Program:
         *,
         objective: str = "cosa",
         rules: Rules | None = None,
-        elastic: bool = False,
     ) -> None:
         from pyomo.core import ConcreteModel, ConstraintList, Objective
 
-        self.layer, self.architecture, self.rules, self.elastic = layer, architecture, rules or Rules(), elastic
+        self.layer, self.architecture, self.rules = layer, architecture, rules or Rules()
         self.modes = staying_modes(self.rules)
         self.factors: dict[Dim, dict[int, int]] = {dim: prime_factors(layer.bounds[dim]) for dim in DIMS}
         self.counts: dict[CountKey, Any] = {}
@@ -97,15 +78,9 @@ class Program:
         self.model.rows = ConstraintList()
         self._add_counts()
         self._add_modes()
-        self.limits = self._limits()
-        self.terms: list[Term] = []
-        if elastic:
-            self.model.objective = Objective(expr=self._add_elastic_limits())
-        else:
-            for limit in self.limits:
-                self.require(limit.log_used <= limit.log_available)
-            self.terms = OBJECTIVES[objective](self)
-            self.model.objective = Objective(expr=sum(term.weighted for term in self.terms))
+        self._add_limits()
+        self.terms: list[Term] = OBJECTIVES[objective](self)
+        self.model.objective = Objective(expr=sum(term.weighted for term in self.terms))
 
     # Building
 
@@ -132,7 +107,7 @@ class Program:
                     instances = prod(self.architecture.fanout(level))
                     for kind in KINDS:
                         upper = multiplicity
-                        if kind == "spatial" and not self.elastic:
+                        if kind == "spatial":
                             while prime**upper > instances:
                                 upper -= 1
                         if upper == 0 or (kind == "spatial" and instances == 1):
@@ -146,25 +121,16 @@ class Program:
         self.mode_binaries = [self.new_variable("binary") for _ in self.modes]
         self.require(sum(self.mode_binaries) == 1)
 
-    def _limits(self) -> list[Limit]:
-        limits = []
+    def _add_limits(self) -> None:
+        """Fan-outs and shares of capacities, half a unit up: whole numbers within pass, with tolerance to spare."""
         for level, entry in enumerate(self.architecture.levels):
             instances = prod(self.architecture.fanout(level))
             if instances > 1:
-                limits.append(Limit(level, None, self.log_loops(DIMS, level, ("spatial",)), instances))
+                self.require(self.log_loops(DIMS, level, ("spatial",)) <= log2(instances + 0.5))
             for tensor in entry.keeps:
                 words = self.rules.share_words(self.architecture, level, tensor)
                 if words is not None:
-                    limits.append(Limit(level, tensor, self.log_tile(tensor, level), words))
-        return limits
-
-    def _add_elastic_limits(self) -> Expression:
-        total: Expression = 0
-        for limit in self.limits:
-            excess = self.new_variable("continuous")
-            self.require(limit.log_used <= limit.log_available + excess)
-            total = total + excess
-        return total
+                    self.require(self.log_tile(tensor, level) <= log2(words + 0.5))
 
     # Quantities
 
@@ -215,8 +181,8 @@ class Program:
     def log_span(self, axis: Axis, level: int) -> Expression:
         """See `Quantities`."""
         if (axis, level) not in self._spans:
-            words = None if self.elastic else self.architecture.usable_words(level)
-            limit = words if words is not None and "inputs" in self.architecture.levels[level].keeps else None
+            kept = "inputs" in self.architecture.levels[level].keeps
+            limit = self.rules.share_words(self.architecture, level, "inputs") if kept else None
             self._spans[axis, level] = span_table(self, axis, level, limit)
         return self._spans[axis, level]
 
@@ -260,7 +226,8 @@ class Program:
     def cut_off_tile(self, factors: Factors, level: int, dims: Sequence[Dim]) -> None:
         """Forbid every tile at a level whose counts of `dims` are all at least those of `factors`.
 
-        A footprint grows with each count, so this cuts off tiles that are too large, and those only.
+        A footprint grows with each count, so this cuts off tiles that are too large, and those only. One of the extents
+        must be above 1.
         """
         fewer = []
         for dim in dims:
@@ -270,8 +237,7 @@ class Program:
                 within = self.count_within(dim, prime, level)
                 self.require(within <= multiplicity - (multiplicity - count + 1) * binary)
                 fewer.append(binary)
-        # No factor to move away: the smallest tile is too large, the program infeasible.
-        self.model.rows.add(sum(fewer) >= 1 if fewer else self.mode_binaries[0] >= 2)
+        self.model.rows.add(sum(fewer) >= 1)
 
 
 def kept_dims(architecture: Architecture, level: int) -> tuple[Dim, ...]:

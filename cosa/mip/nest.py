@@ -11,7 +11,7 @@ from cosa.mip.factors import prime_factors
 from cosa.mip.objective import OBJECTIVES
 from cosa.mip.quantities import KINDS, Axis, Kind, Rules, halo_level, log_stride, sliding_axes
 from cosa.schedule import ScheduleLevel
-from cosa.workload import Dim, Layer, Tensor
+from cosa.workload import DIMS, Dim, Layer, Tensor
 
 
 class NestQuantities:
@@ -34,7 +34,8 @@ class NestQuantities:
             tile = {dim: self._extent(dim, level) for dim in self.layer.bounds}
             return log2(box_words(self.layer, tensor, tile))
         total = 0.0
-        for dim in self.rules.relevant("inputs"):
+        relevant = self.rules.relevant("inputs")
+        for dim in [dim for dim in DIMS if dim in relevant]:
             extent = self._extent(dim, level)
             total += log2(extent) + log_stride(self.layer, dim) * sum(prime_factors(extent).values())
         if level == halo_level(self.architecture):

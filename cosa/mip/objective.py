@@ -32,7 +32,10 @@ class Term:
 
 
 def cosa_terms(quantities: Quantities) -> list[Term]:
-    """CoSA's proxy: utilisation, compute and the traffic of each tensor (paper, section III-D; constants: RULES.md 2)."""
+    """CoSA's proxy: utilisation, compute and the traffic of each tensor.
+
+    The paper's section III-D gives the three parts; the constants are those of CoSA's public code at first release.
+    """
     return [
         Term("utilisation", UTILISATION_WEIGHT, utilisation(quantities)),
         Term("compute", COMPUTE_WEIGHT, compute(quantities)),
@@ -84,8 +87,8 @@ def traffic(quantities: Quantities, tensor: Tensor) -> Expression:
 def tile_size(quantities: Quantities, tensor: Tensor) -> Expression:
     """Log words of a PE's tile, in which a factor at level i weighs 0.8 + 0.04 i: inner places look cheaper.
 
-    With true footprints the span of a sliding axis takes the place of its factors, at the weight of the outermost level;
-    the preference for inner places stays.
+    With true footprints the span of a sliding axis takes the place of its factors, at the weight of the outermost of
+    these levels; the preference for inner places stays.
     """
     mesh = quantities.architecture.mesh_level
     exact_inputs = tensor == "inputs" and not quantities.rules.as_published

@@ -13,7 +13,7 @@ from math import log2
 from typing import Any, Literal, Protocol
 
 from cosa.arch import Architecture, Level
-from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.workload import RELEVANT, Dim, Layer, Tensor
 
 Kind = Literal["temporal", "spatial"]
 KINDS: tuple[Kind, ...] = ("temporal", "spatial")
@@ -47,10 +47,13 @@ def sliding_axes(layer: Layer) -> tuple[Axis, Axis]:
 class Rules:
     """How tiles, orders and shares are modelled.
 
-    `as_published`: halo, stride and the relevance of R and S to inputs as in CoSA's public code at first release
-    (RULES.md section 2, quirks 2, 3 and 5); otherwise true bounding boxes wherever inputs are kept. The phantom halo of
-    factors of 1 (quirk 4) is modelled in neither. `input_share` is the part of a level that keeps inputs and outputs
-    which inputs may take (first release: 1/4; May 2023: 1/2); other levels with several tensors are split evenly.
+    `as_published`: as CoSA's public code at first release counts inputs: the stride once for each prime factor of P and
+    Q, the halo at one level only and there as a bit for each tap once the window slides, and R and S never move them.
+    Otherwise the true bounding box wherever inputs are kept, and R and S move them. (That code also gives loops of
+    bound 1 a halo of one bit; this is modelled in neither.)
+
+    `input_share`: what inputs may take of a level that keeps inputs and outputs (first release: 1/4; since May 2023:
+    1/2); outputs get the rest. Other levels with several tensors are split evenly.
     """
 
     as_published: bool = False
@@ -130,22 +133,3 @@ def halo_level(architecture: Architecture) -> int | None:
 def log_stride(layer: Layer, dim: Dim) -> float:
     """Log of the stride that the published code charges for each prime factor of P or Q."""
     return {"P": log2(layer.stride_w), "Q": log2(layer.stride_h)}.get(dim, 0.0)
-
-
-__all__ = [
-    "DIMS",
-    "INSIDE_OUT",
-    "KINDS",
-    "TENSORS",
-    "Axis",
-    "Expression",
-    "Kind",
-    "Quantities",
-    "Rules",
-    "StayingMode",
-    "halo_level",
-    "log_stride",
-    "order",
-    "sliding_axes",
-    "staying_modes",
-]

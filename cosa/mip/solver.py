@@ -27,8 +27,8 @@ class SolverResult:
 
     `status`: ``optimal`` (within the gap), ``time_limit`` (a solution, not proven), ``no_solution_in_time``,
     ``infeasible``, ``unbounded``, ``interrupted`` (with or without a solution) or ``failed`` (`detail` says how).
-    `objective` and `values` (a Pyomo ComponentMap from variable to value) are there when there is a solution; `bound` is
-    the proven bound of the objective, `gap` the relative distance between the two. `seconds` is wall-clock time.
+    `objective` and `values` (a Pyomo ComponentMap from variable to value) are there when there is a solution; `bound`
+    is the proven bound of the objective, `gap` the relative distance between the two. `seconds` is wall-clock time.
     """
 
     status: SolverStatus
@@ -102,7 +102,8 @@ def _run(highs: Any) -> None:
     """Run in a thread of its own, so that Ctrl-C reaches Python while HiGHS works.
 
     HiGHS keeps a pool of threads for each thread that starts it, and refuses another number of threads there: a fresh
-    thread a run avoids that too. An event tells the end: joining a thread across Ctrl-C returns too early in Python 3.11.
+    thread a run avoids that too. An event tells the end, for joining a thread across Ctrl-C returns too early in
+    Python 3.11.
     """
     stop, done = threading.Event(), threading.Event()
 

@@ -41,8 +41,8 @@ def span_table(program: Program, axis: Axis, level: int, limit: int | None) -> E
 def published_halo(program: Program, axis: Axis) -> Expression:
     """Halo of the published code: log of the taps at and inside the mesh level, or one bit for each of their primes.
 
-    It is the bits when a factor of the outputs stands below the mesh level (the window slides), else the log. The product
-    with that yes or no is written linearly: bits <= halo <= log, and one of them is met.
+    It is the bits when a factor of the outputs stands below the mesh level (the window slides), else the log. The
+    product with that yes or no is written linearly: bits <= halo <= log, and one of them is met.
     """
     mesh, primes = program.architecture.mesh_level, program.factors[axis.taps]
     log_taps = program.log_extent((axis.taps,), mesh)

@@ -1,0 +1,1 @@
+"""Mappers: one file each; every one turns a layer and an architecture into a checked schedule."""
