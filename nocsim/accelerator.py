@@ -1,0 +1,279 @@
+"""Puts one accelerator together for a schedule, and runs it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import simpy
+
+from cosa.analytical.traffic import Residency, Traffic
+from cosa.arch import Port
+from cosa.errors import InputError
+from cosa.schedule import Schedule
+from cosa.validity import require_valid
+from cosa.workload import Tensor
+from dram.system import DramSystem
+from nocsim.conductor import Conductor
+from nocsim.dataflow import ReductionTree, StepTable, distinct_tiles, tensor_bits
+from nocsim.dram_port import AddressLayout, DramPort
+from nocsim.dram_setup import clocks_per_core_cycle, dram_config
+from nocsim.dram_side import DramSide
+from nocsim.errors import SimulationError
+from nocsim.feed import Feed, Source
+from nocsim.global_buffer import GlobalBuffer
+from nocsim.holder import Holder, Slot
+from nocsim.memory import DramMemory, IdealMemory, Memory
+from nocsim.mesh import Mesh
+from nocsim.network import IdealNetwork, MeshNetwork, Network
+from nocsim.output_home import BufferedOutputs, DirectOutputs, OutputHome, OutputWidths
+from nocsim.pe import ProcessingElement
+from nocsim.routing import hops
+from nocsim.topology import Port as Side
+from nocsim.topology import Topology
+
+_SIDES = {"local": Side.LOCAL, "north": Side.NORTH, "east": Side.EAST, "south": Side.SOUTH, "west": Side.WEST}
+
+OPERANDS: tuple[Tensor, ...] = ("weights", "inputs")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The classes an accelerator is made of. Replace one to change the machine, for example a PE with a slower one."""
+
+    pe: type[ProcessingElement] = ProcessingElement
+    global_buffer: type[GlobalBuffer] = GlobalBuffer
+    dram_port: type[DramPort] = DramPort
+
+
+class Accelerator:
+    """One accelerator for one schedule.
+
+    Every PE in use, the global buffer and every DRAM port are SimPy processes that wait for each other's counts and
+    for messages; mesh and DRAM are islands behind the conductor.
+
+    Parameters
+    ----------
+    schedule: what runs, with the architecture it runs on.
+    ideal_network, ideal_memory: unlimited bandwidth and zero latency instead of the mesh or the DRAM.
+    parts: the classes to build from.
+
+    Raises
+    ------
+    InfeasibleError: the schedule does not fit the architecture.
+    InputError: the hierarchy is not one that the simulator knows, or the DRAM block is wrong.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        *,
+        ideal_network: bool = False,
+        ideal_memory: bool = False,
+        parts: Parts | None = None,
+    ) -> None:
+        require_valid(schedule, "simulation")
+        parts = parts or Parts()
+        architecture = schedule.architecture
+        self.schedule, self.architecture = schedule, architecture
+        self.traffic = Traffic(schedule.layer, architecture, schedule.nest)
+        noc = architecture.noc
+        self.topology = Topology(noc.router_columns, noc.router_rows)
+        self.dram_config = dram_config(architecture)
+        self.clocks_per_core_cycle: Fraction = clocks_per_core_cycle(architecture, self.dram_config)
+        dram_endpoints = [self._endpoint(port) for port in noc.dram_ports]
+        buffer_endpoints = [self._endpoint(port) for port in noc.global_buffer_ports]
+        self._check_places(dram_endpoints, buffer_endpoints)
+
+        self.env = simpy.Environment(initial_time=0)
+        self.conductor = Conductor(self.env)
+        self.mesh: Mesh | None = None
+        self.memory: Memory
+        self.network: Network
+        self.channels: list[DramSystem] = []
+        mesh_network = None
+        if ideal_network:
+            self.network = IdealNetwork(self.env, noc)
+        else:
+            self.mesh = Mesh(
+                noc.router_columns,
+                noc.router_rows,
+                fifo_flits=noc.fifo_flits,
+                reservation_flits=noc.multicast_reservation_flits,
+            )
+            self.network = mesh_network = MeshNetwork(self.env, self.mesh, noc, self.conductor.wake)
+        dram_memory = None
+        if ideal_memory:
+            self.memory = IdealMemory(self.env)
+        else:
+            self.channels = [
+                DramSystem(self.dram_config, self.clocks_per_core_cycle) for _ in range(architecture.dram.channels)
+            ]
+            self.memory = dram_memory = DramMemory(self.env, self.channels, self.conductor.wake)
+        self.conductor.conduct(self.mesh, mesh_network, dram_memory)
+
+        layout = self._layout()
+        self.dram_ports = [
+            parts.dram_port(self.env, endpoint, self.network, self.memory, layout, architecture.machine)
+            for endpoint in dram_endpoints
+        ]
+        chunked = architecture.machine.chunk_packets is not None
+        self.dram = DramSide(self.dram_ports, layout, self.network, self._nearest, chunked)
+        self.global_buffer = parts.global_buffer(
+            tuple(buffer_endpoints),
+            {
+                tensor: self._slot(architecture.mesh_level)
+                for tensor in OPERANDS
+                if tensor in self.traffic.global_buffer
+            },
+            self.network,
+            self._nearest,
+            self._hops,
+            architecture.machine.chunk_packets,
+        )
+        self.pes = self._pes(parts.pe)
+        self.home = self._output_home()
+
+    # ---- building
+
+    def _endpoint(self, port: Port) -> int:
+        columns, rows = self.topology.columns, self.topology.rows
+        column, row = port.router[0] % columns, port.router[1] % rows
+        return self.topology.endpoint_at(self.topology.router_at(column, row), _SIDES[port.side])
+
+    def _check_places(self, dram_endpoints: list[int], buffer_endpoints: list[int]) -> None:
+        everything = [*dram_endpoints, *buffer_endpoints]
+        pes = set(self.traffic.placement.used)
+        if len(set(everything)) != len(everything) or pes & set(everything):
+            raise InputError(
+                "a port of the global buffer or the DRAM sits where another port or a PE in use is",
+                source=self.architecture.name,
+                path="noc.global_buffer_ports, noc.dram_ports",
+                value=[self.topology.endpoint_name(endpoint) for endpoint in everything],
+                allowed="distinct places, local ports only on routers without a PE (see extra_rows)",
+            )
+        if self.architecture.dram.channels % len(dram_endpoints):
+            raise InputError(
+                "every DRAM port needs the same number of channels",
+                source=self.architecture.name,
+                path="dram.channels",
+                value=self.architecture.dram.channels,
+                allowed=f"a multiple of the {len(dram_endpoints)} noc.dram_ports",
+            )
+
+    def _hops(self, src: int, dst: int) -> int:
+        return hops(self.topology, src, dst)
+
+    def _nearest(self, sources: tuple[int, ...], dsts: tuple[int, ...]) -> tuple[int, int]:
+        return min(((s, d) for s in sources for d in dsts), key=lambda pair: (self._hops(*pair), pair))
+
+    def _slot(self, level: int) -> Slot:
+        return Slot.of(self.env, self.architecture.levels[level].buffers)
+
+    def _layout(self) -> AddressLayout:
+        config = self.dram_config
+        o = config.organization
+        row_bytes = o.columns * o.bus_width_bits // 8 * o.banks * o.ranks
+        layout = AddressLayout(config.request_bytes, row_bytes, config.capacity_bytes, self.architecture.dram.channels)
+        for tensor in ("weights", "inputs", "outputs"):
+            residency, groups = self._dram_side(tensor)
+            # Outputs are written at either width into the same place, so the region has room for partial sums.
+            bits = tensor_bits(self.traffic, tensor, finished=False)
+            tiles = distinct_tiles(residency) * groups
+            layout.reserve(tensor, tiles, -(-residency.tile.words * bits // 8))
+        return layout
+
+    def _dram_side(self, tensor: Tensor) -> tuple[Residency, int]:
+        """The residency that exchanges a tensor with the DRAM, and how many nodes or groups hold it."""
+        if tensor in self.traffic.global_buffer:
+            return self.traffic.global_buffer[tensor], 1
+        residency = self.traffic.pe[tensor]
+        return residency, len(self.traffic.placement.groups(residency.tile))
+
+    def _pes(self, kind: type[ProcessingElement]) -> dict[int, ProcessingElement]:
+        traffic, architecture = self.traffic, self.architecture
+        outputs = traffic.pe["outputs"]
+        groups = traffic.placement.groups(outputs.tile)
+        trees = [ReductionTree.of(pes, traffic.placement.columns) for _, pes in groups]
+        tree_of = {pe: tree for tree, (_, pes) in zip(trees, groups, strict=True) for pe in pes}
+        steps = StepTable(traffic)
+        self.roots = [tree.root for tree in trees]
+        return {
+            number: kind(
+                self.env,
+                number,
+                self.topology.endpoint_at(number, Side.LOCAL),
+                self.network,
+                {tensor: self._slot(traffic.pe[tensor].store) for tensor in OPERANDS},
+                architecture.levels[outputs.store].buffers,
+                outputs,
+                steps,
+                tree_of[number],
+                architecture.pe,
+                architecture.machine,
+            )
+            for number in traffic.placement.used
+        }
+
+    def _output_home(self) -> OutputHome:
+        traffic = self.traffic
+        widths = OutputWidths(
+            tensor_bits(traffic, "outputs", finished=True), tensor_bits(traffic, "outputs", finished=False)
+        )
+        own = traffic.global_buffer.get("outputs")
+        if own is None:
+            return DirectOutputs(self.env, traffic.pe["outputs"], self.dram, widths)
+        buffers = self.architecture.levels[self.architecture.mesh_level].buffers
+        return BufferedOutputs(self.env, self.global_buffer, buffers, traffic.pe["outputs"], own, self.dram, widths)
+
+    def _feeds(self) -> list[Feed]:
+        feeds = []
+        for tensor in OPERANDS:
+            bits = tensor_bits(self.traffic, tensor)
+            residency = self.traffic.pe[tensor]
+            own = self.traffic.global_buffer.get(tensor)
+            groups: list[tuple[Holder, ...]] = [
+                tuple(self.pes[pe] for pe in pes) for _, pes in self.traffic.placement.groups(residency.tile)
+            ]
+            source: Source = self.dram
+            upstream = None
+            if own is not None:
+                source, upstream = self.global_buffer, (own, self.global_buffer.slots[tensor])
+                feeds.append(Feed(tensor, own, [(self.global_buffer,)], self.dram, bits))
+            feeds.append(Feed(tensor, residency, groups, source, bits, upstream))
+        return feeds
+
+    # ---- running
+
+    def run(self) -> float:
+        """Simulate to the end; returns the seconds it took. `self.env.now` is then the total in cycles.
+
+        Raises
+        ------
+        SimulationError: nothing can go on although work is left.
+        """
+        started = time.perf_counter()
+        env = self.env
+        self.dram.start()
+        roots = [self.pes[number] for number in self.roots]
+        self.home.start(roots)
+        feeds = [env.process(feed.run()) for feed in self._feeds()]
+        partial_bits = tensor_bits(self.traffic, "outputs", finished=False)
+        processes: list[Any] = [x for pe in self.pes.values() for x in pe.start(self.pes, self.home, partial_bits)]
+        everything = env.all_of([*processes, *feeds, self.home.finished()])
+        try:
+            env.run(until=everything)
+        except RuntimeError as error:
+            if everything.triggered:
+                raise
+            raise SimulationError(self._stuck(error)) from error
+        return time.perf_counter() - started
+
+    def _stuck(self, error: RuntimeError) -> str:
+        waiting = [
+            f"PE {pe.number} ({pe.computed.value} tiles computed, {pe.drained.value} sent)" for pe in self.pes.values()
+        ]
+        mesh = self.mesh.describe_stall() if self.mesh is not None and not self.mesh.idle else "the mesh is empty"
+        return f"no process can go on at cycle {self.env.now} ({error}): {'; '.join(waiting[:4])}; {mesh}"

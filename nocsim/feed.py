@@ -1,0 +1,96 @@
+"""Feeds: one process for each operand and boundary that sends every tile change to whoever holds the tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cosa.analytical.traffic import Residency
+from cosa.workload import Tensor
+from nocsim.dataflow import fetches
+from nocsim.holder import Holder, Slot
+
+Process = Generator[Any, Any, None]
+
+
+class Source(Protocol):
+    """Where a feed takes its words: the global buffer or the DRAM."""
+
+    def transfer(
+        self,
+        stream: str,
+        tensor: Tensor,
+        group: int,
+        dsts: tuple[Holder, ...],
+        part: Part,
+        on_arrival: Callable[[int], None],
+    ) -> Process:
+        """Send a part of a tile; returns when the next may be given (all of it has left, or is queued in order)."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes of a tile to send: all of it, or what a sliding window adds (then the first `skip_bytes` stay)."""
+
+    tile_index: int
+    n_bytes: int
+    skip_bytes: int
+
+
+class Feed:
+    """Sends an operand's tile changes in the order of the loops, each once to each group of nodes that share it.
+
+    A part is sent only when every node of its group has room for it, so nodes always sink what comes.
+    """
+
+    def __init__(
+        self,
+        tensor: Tensor,
+        residency: Residency,
+        groups: list[tuple[Holder, ...]],
+        source: Source,
+        word_bits: int,
+        upstream: tuple[Residency, Slot] | None = None,
+    ) -> None:
+        """`upstream` is the global buffer's own residency and slot when the words come from there."""
+        self.tensor, self.residency, self.groups, self.source = tensor, residency, groups, source
+        self.word_bits = word_bits
+        self.upstream = upstream
+
+    def run(self) -> Process:
+        """The process."""
+        upstream, slot = self.upstream if self.upstream else (None, None)
+        held, sent = 0, 0
+        for fetch in fetches(self.residency, upstream):
+            if slot and fetch.advances_upstream:
+                if held:
+                    slot.released.add()
+                held += 1
+                if slot.arrived.value < held:
+                    yield slot.arrived.reach(held)
+            if not fetch.words:
+                continue
+            tile_bytes = -(-self.residency.tile.words * self.word_bits // 8)
+            n_bytes = -(-fetch.words * self.word_bits // 8)
+            for number, group in enumerate(self.groups):
+                for node in group:
+                    room = node.slots[self.tensor]
+                    if room.released.value < room.room_for(sent):
+                        yield room.released.reach(room.room_for(sent))
+                tile = fetch.tile_index * len(self.groups) + number
+                part = Part(tile, n_bytes, tile_bytes - n_bytes)
+                yield from self.source.transfer(
+                    f"{self.tensor}", self.tensor, number, group, part, self._arrival(group)
+                )
+            sent += 1
+        if slot:
+            slot.released.add()
+
+    def _arrival(self, group: tuple[Holder, ...]) -> Callable[[int], None]:
+        by_endpoint = {endpoint: node for node in group for endpoint in node.endpoints}
+
+        def arrived(endpoint: int) -> None:
+            by_endpoint[endpoint].slots[self.tensor].arrived.add()
+
+        return arrived

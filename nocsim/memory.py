@@ -1,0 +1,78 @@
+"""What the processes see of the DRAM: submit an access, be called when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import simpy
+
+Done = Callable[[], None]
+
+
+class Channel(Protocol):
+    """One DRAM channel as an island (see `dram.DramSystem`): times are core cycles."""
+
+    @property
+    def pending(self) -> int:
+        """Accesses whose completion has not been returned."""
+
+    def submit(self, cycle: int, op: int, address: int, tag: int) -> None:
+        """Stage an access."""
+
+    def earliest_visible_cycle(self) -> int | None:
+        """A cycle before which no completion becomes visible."""
+
+    def advance(self, cycle: int) -> list[tuple[int, int]]:
+        """Run to `cycle` and return (tag, cycle) of what has become visible."""
+
+
+class Memory(Protocol):
+    """Serves accesses of one burst. Replaceable as a whole: DRAM channels, or `IdealMemory`."""
+
+    def submit(self, channel: int, op: int, address: int, done: Done) -> None:
+        """Queue an access of one burst at a channel; `done` is called when its data have been transferred."""
+
+
+class DramMemory:
+    """DRAM channels behind the conductor."""
+
+    def __init__(self, env: simpy.Environment, channels: Sequence[Channel], wake: Callable[[], None]) -> None:
+        self._env, self.channels, self._wake = env, channels, wake
+        self._done: dict[int, Done] = {}
+        self._tag = 0
+
+    def submit(self, channel: int, op: int, address: int, done: Done) -> None:
+        """See `Memory`."""
+        self._tag += 1
+        self._done[self._tag] = done
+        self.channels[channel].submit(self._env.now, op, address, self._tag)
+        self._wake()
+
+    def earliest_visible_cycle(self) -> int | None:
+        """A cycle before which no access completes; None with nothing under way."""
+        cycles = [c for c in (channel.earliest_visible_cycle() for channel in self.channels) if c is not None]
+        return min(cycles) if cycles else None
+
+    def advance(self, cycle: int) -> list[Done]:
+        """Run all channels to `cycle`; what to call for the accesses that are done by then."""
+        return [
+            self._done.pop(tag) for channel in self.channels if channel.pending for tag, _ in channel.advance(cycle)
+        ]
+
+
+class IdealMemory:
+    """Unlimited bandwidth, zero latency."""
+
+    def __init__(self, env: simpy.Environment) -> None:
+        self._env = env
+
+    def submit(self, channel: int, op: int, address: int, done: Done) -> None:
+        """See `Memory`."""
+
+        def fire(_: Any) -> None:
+            done()
+
+        event = self._env.event()
+        event.callbacks.append(fire)
+        event.succeed()

@@ -1,0 +1,171 @@
+"""A PE: computes step after step on what has arrived, and sends its outputs away."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Literal
+
+import simpy
+
+from cosa.analytical.traffic import Residency
+from cosa.arch import Machine, Pe
+from nocsim.dataflow import Odometer, ReductionTree, StepTable, visits
+from nocsim.holder import Holder, Slot
+from nocsim.network import Network
+from nocsim.output_home import OutputHome
+from nocsim.progress import Counter
+
+Process = Generator[Any, Any, None]
+Cause = Literal["inputs", "weights", "partial_sums", "drain"]
+
+
+class ProcessingElement(Holder):
+    """One PE in use.
+
+    `computed` counts output visits whose compute has ended, `drained` visits that have left (their set is free),
+    `reloaded` visits whose earlier partial sums have come back.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        number: int,
+        endpoint: int,
+        network: Network,
+        slots: dict[Any, Slot],
+        output_buffers: int,
+        outputs: Residency,
+        steps: StepTable,
+        tree: ReductionTree,
+        pe: Pe,
+        machine: Machine,
+    ) -> None:
+        super().__init__((endpoint,), slots)
+        self._env, self.number, self._network = env, number, network
+        self._outputs, self._steps, self._tree, self._pe, self._machine = outputs, steps, tree, pe, machine
+        self.output_buffers = output_buffers
+        self.computed, self.drained, self.reloaded = Counter(env), Counter(env), Counter(env)
+        self._added = {before: Counter(env) for before in tree.predecessors[number]}
+        self._engine = simpy.Resource(env) if machine.send_engine == "shared" else None
+        self.computing_cycles = 0
+        self.waiting_cycles: dict[Cause, int] = {"inputs": 0, "weights": 0, "partial_sums": 0, "drain": 0}
+        self.finished_cycle = 0
+
+    def start(self, peers: dict[int, ProcessingElement], home: OutputHome, partial_bits: int) -> list[Any]:
+        """Begin; `peers` are all PEs in use. Returns the processes to wait for."""
+        self._peers, self._home, self._partial_bits = peers, home, partial_bits
+        return [self._env.process(self._compute()), self._env.process(self._drain())]
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this PE ends up with the sum of its group."""
+        return self._tree.root == self.number
+
+    def room_for_visit(self, visit: int) -> int:
+        """Count that `drained` must have reached before output visit number `visit` has a set."""
+        return visit - self.output_buffers + 1
+
+    # ---- compute
+
+    def step_cycles(self) -> int:
+        """Cycles that the PE computes in one step."""
+        return self._steps.cycles_per_step + self._pe.pipeline_latency_cycles
+
+    def _wait(self, counter: Counter, count: int, cause: Cause) -> Process:
+        if counter.value < count:
+            since = self._env.now
+            yield counter.reach(count)
+            self.waiting_cycles[cause] += self._env.now - since
+
+    def _compute(self) -> Process:
+        weights, inputs = self.slots["weights"], self.slots["inputs"]
+        rows = self._steps.rows
+        weight_tile = input_tile = output_visit = reloads = 0
+        coming = visits(self._outputs)
+        for j in Odometer(self._steps.loops):
+            new_weights, new_inputs, new_outputs = rows[j]
+            # Give up everything that is over before waiting for anything: the next tile may need the room.
+            if new_weights:
+                if weight_tile:
+                    weights.released.add()
+                weight_tile += 1
+            if new_inputs:
+                if input_tile:
+                    inputs.released.add()
+                input_tile += 1
+            if new_outputs and output_visit:
+                self.computed.add()
+            yield from self._wait(inputs.arrived, input_tile, "inputs")
+            yield from self._wait(weights.arrived, weight_tile, "weights")
+            if new_outputs:
+                yield from self._wait(self.drained, self.room_for_visit(output_visit), "drain")
+                output_visit += 1
+                visit = next(coming)
+                if self.is_root and not visit.first:
+                    reloads += 1
+                    yield from self._wait(self.reloaded, reloads, "partial_sums")
+            yield from self._busy(self.step_cycles())
+        weights.released.add()
+        inputs.released.add()
+        self.computed.add()
+
+    def _busy(self, cycles: int) -> Process:
+        if self._engine is None:
+            yield self._env.timeout(cycles)
+        else:
+            since = self._env.now
+            with self._engine.request() as turn:
+                yield turn
+                self.waiting_cycles["drain"] += self._env.now - since
+                yield self._env.timeout(cycles)
+        self.computing_cycles += cycles
+
+    # ---- outputs
+
+    def _drain(self) -> Process:
+        successor = self._tree.successor.get(self.number)
+        for visit in visits(self._outputs):
+            done = visit.number + 1
+            if self.computed.value < done:
+                yield self.computed.reach(done)
+            if self._machine.store_waits_for == "all_pes":
+                for peer in self._peers.values():
+                    if peer.computed.value < done:
+                        yield peer.computed.reach(done)
+            for added in self._added.values():
+                if added.value < done:
+                    yield added.reach(done)
+            if successor is not None:
+                yield from self._pass_on(self._peers[successor], done)
+            else:
+                yield from self._home.store(self, visit)
+            self.drained.add()
+        self.finished_cycle = self._env.now
+
+    def _pass_on(self, successor: ProcessingElement, done: int) -> Process:
+        """Send partial sums to the next PE of the reduction, which must have finished its own part."""
+        if successor.computed.value < done:
+            yield successor.computed.reach(done)
+        n_bytes = -(-self._outputs.tile.words * self._partial_bits // 8)
+        yield from self.send(successor.endpoints[0], n_bytes, lambda _: successor.receive_partial_sums(self.number))
+
+    def receive_partial_sums(self, sender: int) -> None:
+        """Add what has arrived; with a finite adder this takes time after the last word."""
+        rate = self._pe.adder_words_per_cycle
+        added = self._added[sender]
+        if rate is None:
+            added.add()
+        else:
+            after = self._env.timeout(-(-self._outputs.tile.words // rate))
+            after.callbacks.append(lambda _: added.add())
+
+    def send(self, dst: int, n_bytes: int, on_arrival: Any) -> Process:
+        """Send outputs and wait until they have left."""
+        if self._engine is None:
+            message = self._network.send(self.endpoints[0], (dst,), "outputs", n_bytes, on_arrival)
+            yield message.sent
+            return
+        with self._engine.request() as turn:
+            yield turn
+            message = self._network.send(self.endpoints[0], (dst,), "outputs", n_bytes, on_arrival)
+            yield message.sent
