@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import struct
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -17,6 +18,7 @@ from nocsim.topology import Topology
 
 _ROWS_AT_ONCE = 64
 _MAX_FLITS = 1 << 40
+_SUBMISSION = struct.Struct("=11q")
 
 
 class Gate(IntEnum):
@@ -69,11 +71,13 @@ class Mesh:
         self.reservation_flits = reservation_flits
         self._state = MeshState(self.topology, fifo_flits, reservation_flits)
         self._head = self._state.head.data
+        self._n_endpoints = self.topology.n_endpoints
+        self._injection_links: list[int] = self._state.injection_links.tolist()
         self._reports: list[Report] = []
         self._n_messages = 0
         # messages that may not enter before a later cycle: (cycle, message, row for the kernel)
         self._later: list[tuple[int, int, tuple[int, ...]]] = []
-        self._last_cycle = [0] * self.topology.n_endpoints  # of the last submission of each source
+        self._last_cycle = [0] * self._n_endpoints  # of the last submission of each source
         self._gates: dict[int, tuple[int, int]] = {}  # message: (gate, injection link)
         self._free_gates: list[int] = list(range(self._state.tokens.size))
         self._trees: dict[tuple[int, tuple[int, ...]], int] = {}  # (source, destinations): route row
@@ -134,27 +138,26 @@ class Mesh:
             cycle = now
         elif not now <= cycle <= FOREVER:
             raise ValueError(f"cycle {cycle} is not in {now}..{FOREVER}")
-        if not 0 <= src < self.topology.n_endpoints:
-            raise ValueError(f"source {src} is not in 0..{self.topology.n_endpoints - 1}")
+        if not 0 <= src < self._n_endpoints:
+            raise ValueError(f"source {src} is not in 0..{self._n_endpoints - 1}")
         tree = -1
         if multicast:
-            route = tree = self._tree_row(int(src), multicast_destinations(self.topology, targets))
-        elif len(targets) == 1 and 0 <= targets[0] < self.topology.n_endpoints:
+            route = tree = self._tree_row(int(src), targets)
+        elif len(targets) == 1 and 0 <= targets[0] < self._n_endpoints:
             route = targets[0]
         else:
-            raise ValueError(f"a unicast needs one destination in 0..{self.topology.n_endpoints - 1}, not {targets}")
+            raise ValueError(f"a unicast needs one destination in 0..{self._n_endpoints - 1}, not {targets}")
 
-        state = self._state
         message = self._n_messages
         self._n_messages += 1
-        link = int(state.injection_links[src])
+        link = self._injection_links[src]
         gate_number = self._new_gate(message, link) if gate != Gate.NONE else 0
         cycle = max(cycle, self._last_cycle[src])
         self._last_cycle[src] = cycle
         row = (
             cycle,
             link,
-            int(route) * self.topology.n_routers,
+            int(route) * self._head[k.N_ROUTERS],
             n_packets,
             flits_per_packet,
             last,
@@ -254,12 +257,12 @@ class Mesh:
         if head[k.SUB_POS] == head[k.SUB_END]:
             head[k.SUB_POS] = head[k.SUB_END] = 0
         end = head[k.SUB_END]
-        if (end + 1) << k.SUB_SHIFT > state.sub.size:
+        if end >= state.n_sub:
             state.reserve_submissions(1)
             end = head[k.SUB_END]
-        state.reserve_slots(end - head[k.SUB_POS] + 1)
-        start = end << k.SUB_SHIFT
-        state.sub[start : start + len(row)] = row
+        if head[k.N_SLOTS_USED] + end - head[k.SUB_POS] >= state.n_slots:
+            state.reserve_slots(end - head[k.SUB_POS] + 1)
+        _SUBMISSION.pack_into(state.sub_bytes, end << k.SUB_SHIFT + 3, *row)
         head[k.SUB_END] = end + 1
 
     def _collect(self) -> None:
@@ -290,17 +293,27 @@ class Mesh:
         """Route row of a multicast tree; rows that no message uses are kept until others need their place."""
         row = self._trees.get((src, dsts))
         if row is None:
-            if not self._free_rows:
-                uses = self._state.tree_uses
-                self._trees = {tree: old for tree, old in self._trees.items() if uses[old] > 0}
-                n_rows = max(_ROWS_AT_ONCE, len(self._trees))
-                self._free_rows = self._state.free_rows(n_rows).tolist()
-            row = self._free_rows.pop()
-            starts = np.array([0, len(dsts)], dtype=np.int64)
-            rows, srcs = np.array([row], dtype=np.int64), np.array([src], dtype=np.int64)
-            self._state.plant(rows, srcs, starts, np.array(dsts, dtype=np.int64))
-            self._trees[src, dsts] = row
+            ordered = multicast_destinations(self.topology, dsts)
+            row = self._trees.get((src, ordered))
+            if row is None:
+                row = self._plant(src, ordered)
+            self._trees[src, ordered] = self._trees[src, dsts] = row
         self._state.tree_uses[row] += 1
+        return row
+
+    def _plant(self, src: int, dsts: tuple[int, ...]) -> int:
+        """Make a new route row, in the place of one that no message uses."""
+        state = self._state
+        if not self._free_rows:
+            self._trees = {tree: row for tree, row in self._trees.items() if state.tree_uses[row] > 0}
+            self._free_rows = state.free_rows(max(_ROWS_AT_ONCE, len(self._trees))).tolist()
+        row = self._free_rows.pop()
+        state.plant(
+            np.array([row], dtype=np.int64),
+            np.array([src], dtype=np.int64),
+            np.array([0, len(dsts)], dtype=np.int64),
+            np.array(dsts, dtype=np.int64),
+        )
         return row
 
     def _blocked_sources(self) -> npt.NDArray[np.bool_]:

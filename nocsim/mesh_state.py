@@ -105,6 +105,7 @@ class MeshState:
         self.tree_uses = np.ones(n_endpoints, dtype=np.int64)  # unicast rows are never free
         self._winners = _round_robin_winners()
         self._args: tuple[Any, ...] = ()
+        self.bind()
         self.reserve_slots(64)
 
     # ---- what happens
@@ -124,6 +125,9 @@ class MeshState:
 
     def bind(self) -> None:
         """Take up arrays that were replaced; the argument types never change, so nothing is compiled anew."""
+        self.n_slots = self.slot.size >> k.SLOT_SHIFT
+        self.n_sub = self.sub.size >> k.SUB_SHIFT
+        self.sub_bytes = self.sub.data.cast("B")
         self._args = (
             self.head,
             self.planes,
@@ -142,7 +146,7 @@ class MeshState:
 
     def reserve_slots(self, n_messages: int) -> None:
         """Make room for ``n_messages`` beside those that are queued or in flight."""
-        n_slots = self.slot.size >> k.SLOT_SHIFT
+        n_slots = self.n_slots
         needed = int(self.head[k.N_SLOTS_USED]) + n_messages
         if needed > n_slots:
             n_grown = max(needed, 2 * n_slots)

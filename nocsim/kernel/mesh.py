@@ -24,7 +24,7 @@ from numba import config, njit, types
 from numba import uint64 as u64
 from numba.extending import intrinsic
 
-Int64s = npt.NDArray[np.int64]
+Int64s = npt.NDArray[Any]  # int64; Any, since numba and mypy disagree on the types of elements
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # head: scalars of the state, one each
@@ -131,7 +131,7 @@ def run_mesh(
     ring: Int64s,
     link: Int64s,
     outputs: Int64s,
-    routes: npt.NDArray[np.int16],
+    routes: npt.NDArray[Any],
     tree_uses: Int64s,
     queues: Int64s,
     slot: Int64s,
@@ -290,7 +290,7 @@ def run_mesh(
                 k = source << LINK_SHIFT
                 flit = ring[u64((source << ring_shift) | (link[u64(k + READ)] & ring_mask))]
                 router = link[u64(k + ROUTER)]
-                branch = np.int64(routes[u64(((flit >> ROUTE_SHIFT) & ROUTE_MASK) + router)])
+                branch: Any = np.int64(routes[u64(((flit >> ROUTE_SHIFT) & ROUTE_MASK) + router)])
                 if branch >= 0:
                     o = (branch >> 6) << PLANE_SHIFT
                     b = branch & 63
@@ -302,7 +302,7 @@ def run_mesh(
                     granted = True
                     ports = ~branch
                     while ports != 0:
-                        output = outputs[u64((router << 3) + lowest_bit(ports))]
+                        output: Any = outputs[u64((router << 3) + lowest_bit(ports))]
                         ports &= ports - 1
                         o = (output >> 6) << PLANE_SHIFT
                         if ((planes[u64(o + ready)] & ~planes[u64(o + PUSHED)]) >> (output & 63)) & 1 == 0:
@@ -465,7 +465,7 @@ def run_mesh(
 
 @compiled
 def plant_trees(
-    routes: npt.NDArray[np.int16],
+    routes: npt.NDArray[Any],
     link: Int64s,
     outputs: Int64s,
     first_ejection: int,
@@ -487,7 +487,7 @@ def plant_trees(
         for d in range(starts[t], starts[t + 1]):
             router = roots[t]
             while True:
-                output = np.int64(routes[dsts[d] * n_routers + router])
+                output: Any = np.int64(routes[dsts[d] * n_routers + router])
                 for port in range(5):
                     if outputs[(router << 3) + port] == output:
                         routes[row + router] &= ~(1 << port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 from pathlib import Path
 
@@ -132,3 +133,27 @@ def test_many_packets_at_once_and_many_blocks(tmp_path: Path) -> None:
     deliveries = replay_packets(read_packets(written(tmp_path, HEADER + "\n".join(lines))), 2, 2)
     assert deliveries.complete
     assert (deliveries.tail_out > deliveries.head_in).all()
+
+
+def test_check_reference_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = importlib.util.spec_from_file_location("check_reference", ROOT / "scripts" / "check_reference.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    cases = CASES[:3]
+    (tmp_path / "cases.json").write_text(json.dumps({"cases": cases}), encoding="utf-8")
+    for case in cases:
+        for kind in ("packets", "deliveries"):
+            (tmp_path / f"{case['case']}.{kind}.csv").write_text(unpacked(case["case"], kind), encoding="utf-8")
+    assert script.main(["noc", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "3 of 3 cases equal\n"
+    changed = tmp_path / f"{cases[1]['case']}.deliveries.csv"
+    lines = changed.read_text(encoding="utf-8").split("\n")
+    lines[3] += "1"
+    changed.write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / f"{cases[2]['case']}.packets.csv").unlink()
+    assert script.main(["noc", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert f"{cases[1]['case']}: line 4: reference {lines[3]!r}, computed {lines[3][:-1]!r}" in out
+    assert "1 of 3 cases equal" in out
+    assert script.main(["noc", str(tmp_path / "nowhere")]) == 1
