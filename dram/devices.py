@@ -60,7 +60,9 @@ def parse_device(data: object, source: str = "DRAM configuration") -> DramConfig
     try:
         return DramConfig.model_validate(dict(data))
     except ValidationError as error:
-        lines = [_explain(entry) for entry in error.errors()]
+        entries = error.errors()
+        missing = {entry["loc"] for entry in entries if entry["type"] == "missing"}
+        lines = [_explain(entry, missing) for entry in entries]
         raise DramConfigError("\n".join(f"{source}: {line}" for line in lines)) from error
 
 
@@ -88,7 +90,14 @@ def _tag_of(model: type[BaseModel]) -> object:
     return field.default if field is not None else None
 
 
-def _explain(entry: Any) -> str:
+def _nearest(name: str, allowed: list[str], missing: list[str]) -> str:
+    """The name most likely meant: letter case apart the same, else one that is missing, else any that looks alike."""
+    same = [other for other in allowed if other.lower() == name.lower()]
+    alike = difflib.get_close_matches(name, missing, n=1, cutoff=0.5)
+    return (same or alike or difflib.get_close_matches(name, allowed, n=1, cutoff=0.5) or [""])[0]
+
+
+def _explain(entry: Any, missing: set[tuple[int | str, ...]]) -> str:
     location: tuple[int | str, ...] = entry["loc"]
     shown = [str(step) for step in location]
     if len(shown) > 1 and shown[0] == "controller" and shown[1] in ("dramsim2", "frfcfs"):
@@ -98,10 +107,9 @@ def _explain(entry: Any) -> str:
     model = _model_at(location[:-1]) if location else None
     if kind == "extra_forbidden":
         names = sorted(model.model_fields) if model else []
-        near = difflib.get_close_matches(str(location[-1]), names, n=1, cutoff=0.5)
-        lower = [name for name in names if name.lower() == str(location[-1]).lower()]
-        best = (lower or near or [""])[0]
-        hint = f"; did you mean {best}?" if best else ""
+        absent = [str(other[-1]) for other in missing if other[:-1] == location[:-1]]
+        best = _nearest(str(location[-1]), names, absent)
+        hint = f"; did you mean {best}?" if best else ";"
         return f"{path}: unknown parameter (value {entry['input']!r}){hint} allowed: {', '.join(names)}"
     if kind == "missing":
         field = model.model_fields.get(str(location[-1])) if model else None
