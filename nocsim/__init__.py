@@ -1,1 +1,39 @@
-"""Cycle-exact simulation of a schedule on a mesh of PEs. Imports the nouns of cosa, and dram."""
+"""Cycle-exact simulation of a schedule on a mesh of PEs. Imports the nouns of cosa, and dram.
+
+The public API; each name is loaded when it is first used, so that ``import nocsim`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nocsim.accelerator import Accelerator, Parts
+    from nocsim.api import simulate
+    from nocsim.errors import SimulationError
+    from nocsim.mesh import Mesh
+    from nocsim.result import Result
+
+__all__ = ["Accelerator", "Mesh", "Parts", "Result", "SimulationError", "simulate"]
+
+_HOME = {
+    "Accelerator": "nocsim.accelerator",
+    "Mesh": "nocsim.mesh",
+    "Parts": "nocsim.accelerator",
+    "Result": "nocsim.result",
+    "SimulationError": "nocsim.errors",
+    "simulate": "nocsim.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'nocsim' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -25,6 +25,7 @@ from nocsim.errors import SimulationError
 from nocsim.feed import Feed, Source
 from nocsim.global_buffer import GlobalBuffer
 from nocsim.holder import Holder, Slot
+from nocsim.ledger import FlowKey, Ledger
 from nocsim.memory import DramMemory, IdealMemory, Memory
 from nocsim.mesh import Mesh
 from nocsim.network import IdealNetwork, MeshNetwork, Network
@@ -89,6 +90,7 @@ class Accelerator:
 
         self.env = simpy.Environment(initial_time=0)
         self.conductor = Conductor(self.env)
+        self.ledger = Ledger()
         self.mesh: Mesh | None = None
         self.memory: Memory
         self.network: Network
@@ -213,6 +215,7 @@ class Accelerator:
                 tree_of[number],
                 architecture.pe,
                 architecture.machine,
+                self.ledger,
             )
             for number in traffic.placement.used
         }
@@ -224,9 +227,11 @@ class Accelerator:
         )
         own = traffic.global_buffer.get("outputs")
         if own is None:
-            return DirectOutputs(self.env, traffic.pe["outputs"], self.dram, widths)
+            return DirectOutputs(self.env, traffic.pe["outputs"], self.dram, widths, self.ledger)
         buffers = self.architecture.levels[self.architecture.mesh_level].buffers
-        return BufferedOutputs(self.env, self.global_buffer, buffers, traffic.pe["outputs"], own, self.dram, widths)
+        return BufferedOutputs(
+            self.env, self.global_buffer, buffers, traffic.pe["outputs"], own, self.dram, widths, self.ledger
+        )
 
     def _feeds(self) -> list[Feed]:
         feeds = []
@@ -241,8 +246,10 @@ class Accelerator:
             upstream = None
             if own is not None:
                 source, upstream = self.global_buffer, (own, self.global_buffer.slots[tensor])
-                feeds.append(Feed(tensor, own, [(self.global_buffer,)], self.dram, bits))
-            feeds.append(Feed(tensor, residency, groups, source, bits, upstream))
+                key: FlowKey = (tensor, "dram", "global_buffer", "fill")
+                feeds.append(Feed(tensor, own, [(self.global_buffer,)], self.dram, bits, self.ledger, key))
+            key = (tensor, "dram" if own is None else "global_buffer", "pe", "fill")
+            feeds.append(Feed(tensor, residency, groups, source, bits, self.ledger, key, upstream))
         return feeds
 
     # ---- running

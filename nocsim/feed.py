@@ -10,6 +10,7 @@ from cosa.analytical.traffic import Residency
 from cosa.workload import Tensor
 from nocsim.dataflow import fetches
 from nocsim.holder import Holder, Slot
+from nocsim.ledger import FlowKey, Ledger
 
 Process = Generator[Any, Any, None]
 
@@ -51,11 +52,14 @@ class Feed:
         groups: list[tuple[Holder, ...]],
         source: Source,
         word_bits: int,
+        ledger: Ledger,
+        key: FlowKey,
         upstream: tuple[Residency, Slot] | None = None,
     ) -> None:
         """`upstream` is the global buffer's own residency and slot when the words come from there."""
         self.tensor, self.residency, self.groups, self.source = tensor, residency, groups, source
         self.word_bits = word_bits
+        self._ledger, self._key = ledger, key
         self.upstream = upstream
 
     def run(self) -> Process:
@@ -79,18 +83,20 @@ class Feed:
                     if room.released.value < room.room_for(sent):
                         yield room.released.reach(room.room_for(sent))
                 tile = fetch.tile_index * len(self.groups) + number
+                self._ledger.sent(self._key, fetch.words)
                 part = Part(tile, n_bytes, tile_bytes - n_bytes)
                 yield from self.source.transfer(
-                    f"{self.tensor}", self.tensor, number, group, part, self._arrival(group)
+                    f"{self.tensor}", self.tensor, number, group, part, self._arrival(group, fetch.words)
                 )
             sent += 1
         if slot:
             slot.released.add()
 
-    def _arrival(self, group: tuple[Holder, ...]) -> Callable[[int], None]:
+    def _arrival(self, group: tuple[Holder, ...], words: int) -> Callable[[int], None]:
         by_endpoint = {endpoint: node for node in group for endpoint in node.endpoints}
 
         def arrived(endpoint: int) -> None:
+            self._ledger.received(self._key, words)
             by_endpoint[endpoint].slots[self.tensor].arrived.add()
 
         return arrived

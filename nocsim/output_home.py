@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import simpy
 
-from cosa.analytical.traffic import Residency
+from cosa.analytical.traffic import Node, Residency
 from nocsim.dataflow import Visit, visits
 from nocsim.dram_side import DramSide
+from nocsim.ledger import FlowKey, Ledger
 from nocsim.progress import Counter
 
 if TYPE_CHECKING:
     from nocsim.global_buffer import GlobalBuffer
     from nocsim.pe import ProcessingElement
+
+_LOAD: FlowKey = ("outputs", "dram", "global_buffer", "reload")
 
 Process = Generator[Any, Any, None]
 
@@ -49,9 +52,12 @@ class OutputWidths:
 class DirectOutputs:
     """Outputs that pass the global buffer by: every visit is written to the DRAM, partial sums come back from there."""
 
-    def __init__(self, env: simpy.Environment, outputs: Residency, dram: DramSide, widths: OutputWidths) -> None:
+    def __init__(
+        self, env: simpy.Environment, outputs: Residency, dram: DramSide, widths: OutputWidths, ledger: Ledger
+    ) -> None:
         self._env, self._outputs, self._dram, self._widths = env, outputs, dram, widths
         self._written = Counter(env)
+        self._ledger = ledger
         self._partial: dict[tuple[int, int], Any] = {}
         self._roots: list[ProcessingElement] = []
 
@@ -72,11 +78,15 @@ class DirectOutputs:
         if not visit.final:
             self._partial[pe.number, visit.number] = written
 
+        key = _leaving("pe", "dram", visit)
+        self._ledger.sent(key, self._outputs.tile.words)
+
         def done() -> None:
+            self._ledger.received(key, self._outputs.tile.words)
             self._written.add()
             written.succeed()
 
-        yield from self._dram.write(pe, "outputs", self._burst(visit, pe), n_bytes, done)
+        yield from pe.occupied(self._dram.write(pe, "outputs", self._burst(visit, pe), n_bytes, done))
 
     def _reload(self) -> Process:
         n_bytes = self._widths.n_bytes(self._outputs.tile.words, False)
@@ -89,7 +99,8 @@ class DirectOutputs:
                     yield root.drained.reach(room)
                 # The set is free only after the earlier visit has left, so its write is known here.
                 yield self._partial.pop((root.number, visit.previous))
-                self._dram.read("partial sums", "outputs", (root,), self._burst(visit, root), n_bytes, _counted(root))
+                arrived = _reloaded(root, self._ledger, "dram", self._outputs.tile.words)
+                self._dram.read("partial sums", "outputs", (root,), self._burst(visit, root), n_bytes, arrived)
 
     def finished(self) -> Any:
         """See `OutputHome`."""
@@ -112,9 +123,11 @@ class BufferedOutputs:
         own: Residency,
         dram: DramSide,
         widths: OutputWidths,
+        ledger: Ledger,
     ) -> None:
         self._env, self._buffer, self._buffers = env, buffer, buffers
         self._pe_outputs, self._own, self._dram, self._widths = pe_outputs, own, dram, widths
+        self._ledger = ledger
         self._per_visit = pe_outputs.visits // own.visits
         self._roots: list[ProcessingElement] = []
         self._received: dict[int, Counter] = {}
@@ -142,7 +155,11 @@ class BufferedOutputs:
             yield self._left.reach(self._room_for(own))
         n_bytes = self._widths.n_bytes(self._pe_outputs.tile.words, visit.final)
 
+        key = _leaving("pe", "global_buffer", visit)
+        self._ledger.sent(key, self._pe_outputs.tile.words)
+
         def received(_: int) -> None:
+            self._ledger.received(key, self._pe_outputs.tile.words)
             self._received[pe.number].add()
             missing = self._missing.get(own, self._per_visit * len(self._roots)) - 1
             self._missing[own] = missing
@@ -162,10 +179,12 @@ class BufferedOutputs:
             if not visit.first:
                 # A tile never follows itself, so with two sets at most the earlier visit has left the buffer.
                 yield self._partial.pop(visit.previous)
+                self._ledger.sent(_LOAD, self._own.tile.words)
                 arrived = self._env.event()
                 burst = self._dram.layout.first_burst("outputs", visit.tile_index)
                 self._dram.read("partial sums", "outputs", (self._buffer,), burst, n_bytes, partial(_succeed, arrived))
                 yield arrived
+                self._ledger.received(_LOAD, self._own.tile.words)
             self._loaded.add()
 
     def _drain(self) -> Process:
@@ -176,7 +195,11 @@ class BufferedOutputs:
             if not visit.final:
                 self._partial[visit.number] = written
 
-            def done(event: Any = written) -> None:
+            key = _leaving("global_buffer", "dram", visit)
+            self._ledger.sent(key, self._own.tile.words)
+
+            def done(event: Any = written, key: FlowKey = key) -> None:
+                self._ledger.received(key, self._own.tile.words)
                 self._written.add()
                 event.succeed()
 
@@ -198,7 +221,8 @@ class BufferedOutputs:
                 received = self._received[root.number]
                 if received.value <= visit.previous:
                     yield received.reach(visit.previous + 1)
-                yield from self._buffer.send_to("partial sums", "outputs", number, (root,), n_bytes, _counted(root))
+                arrived = _reloaded(root, self._ledger, "global_buffer", self._pe_outputs.tile.words)
+                yield from self._buffer.send_to("partial sums", "outputs", number, (root,), n_bytes, arrived)
 
     def _reloads(self) -> Iterator[Visit]:
         return (visit for visit in visits(self._pe_outputs) if not visit.first)
@@ -212,5 +236,17 @@ def _succeed(event: Any, _: int) -> None:
     event.succeed()
 
 
-def _counted(root: ProcessingElement) -> Callable[[int], None]:
-    return lambda _: root.reloaded.add()
+def _leaving(source: Node, destination: Node, visit: Visit) -> FlowKey:
+    return "outputs", source, destination, "final" if visit.final else "partial"
+
+
+def _reloaded(root: ProcessingElement, ledger: Ledger, source: Node, words: int) -> Callable[[int], None]:
+    """Book a reload of partial sums as sent; the call returned books its arrival at a PE."""
+    key: FlowKey = ("outputs", source, "pe", "reload")
+    ledger.sent(key, words)
+
+    def arrived(_: int) -> None:
+        ledger.received(key, words)
+        root.reloaded.add()
+
+    return arrived

@@ -11,9 +11,12 @@ from cosa.analytical.traffic import Residency
 from cosa.arch import Machine, Pe
 from nocsim.dataflow import Odometer, ReductionTree, StepTable, visits
 from nocsim.holder import Holder, Slot
+from nocsim.ledger import FlowKey, Ledger
 from nocsim.network import Network
 from nocsim.output_home import OutputHome
 from nocsim.progress import Counter
+
+_REDUCTION: FlowKey = ("outputs", "pe", "pe", "reduction")
 
 Process = Generator[Any, Any, None]
 Cause = Literal["inputs", "weights", "partial_sums", "drain"]
@@ -39,17 +42,19 @@ class ProcessingElement(Holder):
         tree: ReductionTree,
         pe: Pe,
         machine: Machine,
+        ledger: Ledger,
     ) -> None:
         super().__init__((endpoint,), slots)
         self._env, self.number, self._network = env, number, network
         self._outputs, self._steps, self._tree, self._pe, self._machine = outputs, steps, tree, pe, machine
+        self._ledger = ledger
         self.output_buffers = output_buffers
         self.computed, self.drained, self.reloaded = Counter(env), Counter(env), Counter(env)
         self._added = {before: Counter(env) for before in tree.predecessors[number]}
         self._engine = simpy.Resource(env) if machine.send_engine == "shared" else None
         self.computing_cycles = 0
         self.waiting_cycles: dict[Cause, int] = {"inputs": 0, "weights": 0, "partial_sums": 0, "drain": 0}
-        self.finished_cycle = 0
+        self.computed_cycle = self.finished_cycle = 0
 
     def start(self, peers: dict[int, ProcessingElement], home: OutputHome, partial_bits: int) -> list[Any]:
         """Begin; `peers` are all PEs in use. Returns the processes to wait for."""
@@ -108,6 +113,7 @@ class ProcessingElement(Holder):
         weights.released.add()
         inputs.released.add()
         self.computed.add()
+        self.computed_cycle = self._env.now
 
     def _busy(self, cycles: int) -> Process:
         if self._engine is None:
@@ -147,10 +153,12 @@ class ProcessingElement(Holder):
         if successor.computed.value < done:
             yield successor.computed.reach(done)
         n_bytes = -(-self._outputs.tile.words * self._partial_bits // 8)
+        self._ledger.sent(_REDUCTION, self._outputs.tile.words)
         yield from self.send(successor.endpoints[0], n_bytes, lambda _: successor.receive_partial_sums(self.number))
 
     def receive_partial_sums(self, sender: int) -> None:
         """Add what has arrived; with a finite adder this takes time after the last word."""
+        self._ledger.received(_REDUCTION, self._outputs.tile.words)
         rate = self._pe.adder_words_per_cycle
         added = self._added[sender]
         if rate is None:
@@ -161,11 +169,17 @@ class ProcessingElement(Holder):
 
     def send(self, dst: int, n_bytes: int, on_arrival: Any) -> Process:
         """Send outputs and wait until they have left."""
+        yield from self.occupied(self._send(dst, n_bytes, on_arrival))
+
+    def _send(self, dst: int, n_bytes: int, on_arrival: Any) -> Process:
+        message = self._network.send(self.endpoints[0], (dst,), "outputs", n_bytes, on_arrival)
+        yield message.sent
+
+    def occupied(self, work: Process) -> Process:
+        """Do something that takes the send engine; with one engine for both, the PE does not compute meanwhile."""
         if self._engine is None:
-            message = self._network.send(self.endpoints[0], (dst,), "outputs", n_bytes, on_arrival)
-            yield message.sent
+            yield from work
             return
         with self._engine.request() as turn:
             yield turn
-            message = self._network.send(self.endpoints[0], (dst,), "outputs", n_bytes, on_arrival)
-            yield message.sent
+            yield from work

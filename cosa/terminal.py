@@ -1,0 +1,90 @@
+"""What the command lines share: running a typer application, one-line errors, whole writes to standard output.
+
+Exit codes: 0 fine, 1 infeasible or without an answer, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cosa.errors import CosaError, InputError
+
+
+def run(app: typer.Typer, name: str, argv: Sequence[str] | None) -> int:
+    """Run one command of an application and return its exit code."""
+    from typer.main import get_command
+
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A name that the terminal's encoding lacks must not end a command.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = get_command(app).main(args=argv, prog_name=name, standalone_mode=False)
+    except CosaError as error:
+        return fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except MemoryError:
+        return fail("out of memory", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        return fail(error.format_message(), 2)  # typer's own usage errors
+    if code == 130:
+        return fail("interrupted", 130)
+    return code if isinstance(code, int) else 0
+
+
+def fail(message: str, code: int) -> int:
+    """Print one line to standard error; returns `code`."""
+    line = " ".join(message.split())
+    print("error: " + "".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
+    return code
+
+
+def out(text: str) -> None:
+    """Write to standard output, whole and at once."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; nothing may be left that Python would flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit from None
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise InputError(f"cannot be written: {error.strerror}", source="standard output") from None
+
+
+def out_json(data: Any) -> None:
+    """Write data as JSON; ASCII only, so that the bytes do not depend on the terminal's encoding."""
+    out(json.dumps(data, indent=2) + "\n")
+
+
+def out_lines(lines: list[str]) -> None:
+    """Write lines."""
+    out("".join(line + "\n" for line in lines))
+
+
+def check_output(option: str, output: str, inputs: dict[str, str | None]) -> None:
+    """What would stop a file from being written stops the command before it works; `inputs` are files it reads.
+
+    Raises
+    ------
+    InputError: the file can't be written, or is one of the inputs.
+    """
+    from cosa.files import require_writable
+
+    if not output:
+        raise InputError("empty", source=option, value=output, allowed="the name of a file")
+    require_writable(output)
+    for name, read in inputs.items():
+        if read and Path(read).is_file() and Path(output).is_file() and Path(read).samefile(output):
+            raise InputError(f"would overwrite the file of {name}", source=option, value=output, allowed="another file")

@@ -1,0 +1,75 @@
+"""The Python API: one call from a schedule to what its machine does with every cycle."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cosa.arch import Architecture, load_architecture
+from cosa.schedule import Schedule
+
+if TYPE_CHECKING:
+    from nocsim.accelerator import Parts
+    from nocsim.result import Result
+
+
+def simulate(
+    schedule: Schedule | str | Path,
+    *,
+    architecture: Architecture | str | Path | None = None,
+    mesh: str | None = None,
+    ideal_network: bool = False,
+    ideal_memory: bool = False,
+    parts: Parts | None = None,
+) -> Result:
+    """Simulate a schedule cycle by cycle.
+
+    Parameters
+    ----------
+    schedule: a schedule, or the path of its file.
+    architecture: another architecture than the one embedded in the schedule (model, packaged name, or file).
+    mesh: another mesh of PEs, ``"columns x rows"`` as in ``"4x4"``.
+    ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM, to see what
+        each costs.
+    parts: classes to build the machine from (see `nocsim.accelerator.Parts`).
+
+    Raises
+    ------
+    InputError: a file or field is wrong, or the architecture has other levels than the schedule.
+    InfeasibleError: the schedule does not fit; the message says which spatial loops or tiles need what.
+    SimulationError: the machine deadlocks.
+
+    Examples
+    --------
+    >>> import cosa, nocsim
+    >>> result = nocsim.simulate(cosa.schedule("resnet50:3356"), mesh="4x4")
+    >>> result.cycles.total > result.cycles.analytical > result.cycles.compute_only
+    True
+    """
+    from nocsim.accelerator import Accelerator
+    from nocsim.result import Timing, collect
+
+    started = time.perf_counter()
+    found = resolve(schedule, architecture, mesh)
+    accelerator = Accelerator(found, ideal_network=ideal_network, ideal_memory=ideal_memory, parts=parts)
+    seconds = accelerator.run()
+    return collect(accelerator, Timing(simulate_seconds=seconds, total_seconds=time.perf_counter() - started))
+
+
+def resolve(
+    schedule: Schedule | str | Path, architecture: Architecture | str | Path | None = None, mesh: str | None = None
+) -> Schedule:
+    """A schedule on the architecture that it is to run on: its own, another one, or either with another mesh.
+
+    Raises
+    ------
+    InputError: a file or field is wrong, or the architecture has other levels than the schedule.
+    """
+    found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
+    if architecture is not None:
+        new = architecture if isinstance(architecture, Architecture) else load_architecture(architecture)
+        found = found.with_architecture(new)
+    if mesh is not None:
+        found = found.with_architecture(found.architecture.with_mesh(mesh))
+    return found

@@ -1,0 +1,88 @@
+"""The command line ``nocsim``: runs schedules on the simulated machine.
+
+Exit codes: 0 fine, 1 infeasible or deadlocked, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from cosa.terminal import check_output, out, run
+
+app = typer.Typer(
+    name="nocsim",
+    help="Simulates schedules on a spatial accelerator cycle by cycle: PEs, global buffer, mesh and DRAM.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    return run(app, "nocsim", argv)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from cosa.version import version
+
+        out(f"nocsim {version()}\n")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        out(context.get_help() + "\n")
+
+
+@app.command("run")
+def run_command(
+    schedule: Annotated[str, typer.Option(metavar="FILE", help="Schedule file, as cosa schedule writes it.")],
+    mesh: Annotated[
+        str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
+    ] = None,
+    arch: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="Architecture instead of the one in the schedule.")
+    ] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the complete result as JSON (- prints it).")
+    ] = None,
+    ideal_network: Annotated[bool, typer.Option("--ideal-network", help="No mesh: zero latency, no limit.")] = False,
+    ideal_memory: Annotated[bool, typer.Option("--ideal-memory", help="No DRAM: zero latency, no limit.")] = False,
+    timing: Annotated[
+        bool, typer.Option("--timing/--no-timing", help="Report wall-clock seconds, or leave them out.")
+    ] = True,
+) -> None:
+    """Simulate a schedule and say where every cycle went."""
+    from nocsim.api import simulate
+    from nocsim.report import text
+
+    if json_file not in (None, "-"):
+        check_output("--json", json_file, {"--schedule": schedule, "--arch": arch})
+    result = simulate(schedule, architecture=arch, mesh=mesh, ideal_network=ideal_network, ideal_memory=ideal_memory)
+    if not timing:
+        result = result.model_copy(update={"timing": None})
+    data = {} if timing else {"exclude": {"timing"}}
+    if json_file == "-":
+        out(result.to_json(**data))
+        return
+    if json_file is not None:
+        result.to_file(json_file, **data)
+    out(text(result))
+    if json_file is not None:
+        out(f"\nwritten to {json_file}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

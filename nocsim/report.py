@@ -1,0 +1,99 @@
+"""A result as a short table for the terminal."""
+
+from __future__ import annotations
+
+from nocsim.result import PeCycles, Result
+
+_CAUSES = (
+    ("computing", "computing"),
+    ("waiting_inputs", "waiting for inputs"),
+    ("waiting_weights", "waiting for weights"),
+    ("waiting_partial_sums", "waiting for partial sums"),
+    ("drain", "draining outputs"),
+    ("idle", "idle (finished, or not in use)"),
+)
+
+
+def text(result: Result) -> str:
+    """The result in about forty lines of at most 80 columns."""
+    lines = [
+        f"{result.layer} on {result.architecture}, {result.mesh} PEs (schedule by {result.mapper})",
+        "",
+        *_cycles(result),
+        "",
+        *_pes(result),
+        "",
+        *_traffic(result),
+        "",
+        *_links(result),
+        *_dram(result),
+    ]
+    if result.timing is not None:
+        rate = result.cycles.total / max(result.timing.simulate_seconds, 1e-9)
+        lines += ["", f"simulated in {result.timing.simulate_seconds:.2f} s ({rate:,.0f} cycles a second)"]
+    return "\n".join(lines) + "\n"
+
+
+def _cycles(result: Result) -> list[str]:
+    cycles = result.cycles
+    steps = f"{cycles.steps:,} steps of {cycles.cycles_per_step:,}"
+    ideal = [name for name, on in (("network", result.ideal_network), ("memory", result.ideal_memory)) if on]
+    note = f" with ideal {' and '.join(ideal)}" if ideal else ""
+    return [
+        f"{'simulated cycles' + note:36}{cycles.total:>14,}   {result.milliseconds:.3f} ms",
+        f"{'analytical cycles':36}{cycles.analytical:>14,}   simulated / analytical {result.congestion:.2f}",
+        f"{'compute-only cycles':36}{cycles.compute_only:>14,}   {steps}",
+        f"{'MAC utilisation':36}{result.mac_utilisation:>14.1%}",
+    ]
+
+
+def _pes(result: Result) -> list[str]:
+    used = [pe for pe in result.pes if pe.used]
+    lines = [
+        f"{'where the PEs cycles went':36}{'mean':>14}{'least':>12}{'most':>12}".replace("PEs cycles", "PEs' cycles", 1)
+    ]
+    for field, label in _CAUSES:
+        shares = [_share(pe, field, result.cycles.total) for pe in result.pes]
+        if any(shares):
+            lines.append(f"  {label:34}{sum(shares) / len(shares):>14.1%}{min(shares):>12.1%}{max(shares):>12.1%}")
+    lines.append(f"  PEs in use {len(used)} of {len(result.pes)}")
+    return lines
+
+
+def _share(pe: PeCycles, field: str, total: int) -> float:
+    return int(getattr(pe, field)) / total
+
+
+def _traffic(result: Result) -> list[str]:
+    lines = [f"{'words moved':36}{'sent':>14}{'received':>14}{'transfers':>12}"]
+    for flow in result.flows:
+        label = f"{flow.tensor} {flow.source} -> {flow.destination}".replace("global_buffer", "buffer")
+        label += "" if flow.kind == "fill" else f" {flow.kind}"
+        lines.append(f"  {label:34}{flow.sent_words:>14,}{flow.received_words:>14,}{flow.transfers:>12,}")
+    lines.append(f"{'on the network':36}{'packets':>14}{'flits':>14}{'bytes':>12}")
+    for tensor, load in result.tensors.items():
+        lines.append(f"  {tensor:34}{load.packets:>14,}{load.flits:>14,}{load.bytes:>12,}")
+    return lines
+
+
+def _links(result: Result) -> list[str]:
+    if not result.links:
+        return []
+    busiest = sorted(result.links, key=lambda link: (-link.flits, link.link))[:5]
+    lines = [f"{'busiest links and ports':48}{'flits':>12}{'busy':>8}"]
+    lines += [f"  {link.link:46}{link.flits:>12,}{link.busy_share:>8.1%}" for link in busiest]
+    return [*lines, ""]
+
+
+def _dram(result: Result) -> list[str]:
+    dram = result.dram
+    if not dram.channels:
+        return ["DRAM: ideal"]
+    lines = [f"DRAM {dram.device}, policy {dram.policy}, {dram.clocks_per_core_cycle} clocks a core cycle"]
+    lines.append(f"  {'channel':9}{'reads':>11}{'writes':>11}{'row hits':>10}{'busy':>8}{'GB/s':>10}{'of peak':>10}")
+    for channel in dram.channels:
+        lines.append(
+            f"  {channel.channel:<9}{channel.reads:>11,}{channel.writes:>11,}{channel.row_hit_rate:>10.1%}"
+            f"{channel.busy_share:>8.1%}{channel.bandwidth_gbps:>10.2f}{channel.peak_bandwidth_gbps:>10.2f}"
+        )
+    return lines

@@ -1,0 +1,309 @@
+"""The result of a simulation: where every cycle and every byte went."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cosa.analytical.traffic import Node
+from cosa.files import FileModel, Model
+from cosa.version import version
+from cosa.workload import TENSORS, Tensor
+from nocsim.accelerator import Accelerator
+from nocsim.ledger import FlowKind
+from nocsim.routing import multicast_tree, unicast_route
+
+
+class Cycles(Model):
+    """Cycles of the whole run. `analytical` is the larger of compute and DRAM words over their stated bandwidth."""
+
+    total: int
+    compute_only: int
+    analytical: int
+    steps: int
+    cycles_per_step: int
+    pipeline_latency_per_step: int
+
+
+class PeCycles(Model):
+    """Where the cycles of one PE went; they add up to the total.
+
+    A wait is booked on what was missing at that moment, in the order inputs, weights, room for outputs, partial sums.
+    `drain`: waiting for room for the next outputs, for the send engine, or for the last outputs to leave.
+    `idle`: not in use, or finished.
+    """
+
+    pe: int
+    column: int
+    row: int
+    used: bool
+    computing: int
+    waiting_inputs: int
+    waiting_weights: int
+    waiting_partial_sums: int
+    drain: int
+    idle: int
+
+
+class FlowWords(Model):
+    """Words of a tensor between two kinds of node. A multicast word is sent once and received by each of its PEs."""
+
+    tensor: Tensor
+    source: Node
+    destination: Node
+    kind: FlowKind
+    transfers: int
+    sent_words: int
+    received_words: int
+
+
+class Load(Model):
+    """Packets, flits (headers included) and payload bytes."""
+
+    packets: int = 0
+    flits: int = 0
+    bytes: int = 0
+
+
+class NodeBytes(Model):
+    """Payload bytes that a node sent and received, by tensor (a multicast is sent once)."""
+
+    node: str
+    sent: dict[Tensor, int]
+    received: dict[Tensor, int]
+
+
+class LinkLoad(Model):
+    """One directed link of the mesh, or the port between a node and its router (then one end is a node)."""
+
+    link: str
+    kind: Literal["mesh", "injection", "ejection"]
+    flits: int
+    busy_share: float
+    tensors: dict[Tensor, Load]
+
+
+class DramChannel(Model):
+    """One DRAM channel. Bandwidth in bytes of whole bursts over the whole run; 1 GB = 1e9 bytes."""
+
+    channel: int
+    reads: int
+    writes: int
+    row_hits: int
+    row_misses: int
+    row_conflicts: int
+    row_hit_rate: float
+    refreshes: int
+    bytes: int
+    bytes_per_core_cycle: float
+    bandwidth_gbps: float
+    peak_bandwidth_gbps: float
+    busy_share: float
+
+
+class Dram(Model):
+    """The DRAM as it was set up, and its channels (none with an ideal memory)."""
+
+    device: str
+    policy: str
+    mapping: str
+    clocks_per_core_cycle: str
+    channels: tuple[DramChannel, ...]
+
+
+class Timing(Model):
+    """Wall-clock seconds; not part of comparisons."""
+
+    simulate_seconds: float
+    total_seconds: float
+
+
+class Result(FileModel):
+    """Everything a run tells. `congestion` is total over analytical cycles: what an analytical model does not see."""
+
+    kind: Literal["simulation_result"] = "simulation_result"
+    schema_version: Literal[1] = 1
+    version: str
+    layer: str
+    architecture: str
+    architecture_hash: str
+    schedule_hash: str
+    mapper: str
+    mesh: str
+    ideal_network: bool
+    ideal_memory: bool
+    cycles: Cycles
+    milliseconds: float
+    congestion: float
+    mac_utilisation: float
+    pes: tuple[PeCycles, ...]
+    flows: tuple[FlowWords, ...]
+    tensors: dict[Tensor, Load]
+    nodes: tuple[NodeBytes, ...]
+    links: tuple[LinkLoad, ...]
+    dram: Dram
+    timing: Timing | None = None
+
+
+def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
+    """The result of an accelerator that has run."""
+    total = int(accelerator.env.now)
+    traffic, architecture, schedule = accelerator.traffic, accelerator.architecture, accelerator.schedule
+    cycles = Cycles(
+        total=total,
+        compute_only=traffic.compute_cycles,
+        analytical=traffic.analytical_cycles,
+        steps=traffic.steps,
+        cycles_per_step=traffic.cycles_per_step,
+        pipeline_latency_per_step=architecture.pe.pipeline_latency_cycles,
+    )
+    return Result(
+        version=version(),
+        layer=schedule.layer.name,
+        architecture=architecture.name,
+        architecture_hash=architecture.content_hash,
+        schedule_hash=schedule.content_hash,
+        mapper=schedule.provenance.mapper,
+        mesh=architecture.noc.mesh,
+        ideal_network=accelerator.mesh is None,
+        ideal_memory=not accelerator.channels,
+        cycles=cycles,
+        milliseconds=total / (architecture.clock_ghz * 1e6),
+        congestion=total / cycles.analytical,
+        mac_utilisation=schedule.layer.macs / (total * architecture.macs),
+        pes=_pes(accelerator, total),
+        flows=tuple(
+            FlowWords(
+                tensor=tensor,
+                source=source,
+                destination=destination,
+                kind=kind,
+                transfers=count.transfers,
+                sent_words=count.sent_words,
+                received_words=count.received_words,
+            )
+            for (tensor, source, destination, kind), count in sorted(accelerator.ledger.flows.items())
+        ),
+        tensors=_tensors(accelerator),
+        nodes=_nodes(accelerator),
+        links=_links(accelerator, total),
+        dram=_dram(accelerator, total),
+        timing=timing,
+    )
+
+
+def _pes(accelerator: Accelerator, total: int) -> tuple[PeCycles, ...]:
+    columns, rows = accelerator.architecture.noc.pe_columns, accelerator.architecture.noc.pe_rows
+    found = []
+    for number in range(columns * rows):
+        pe = accelerator.pes.get(number)
+        waits = pe.waiting_cycles if pe else {}
+        tail = pe.finished_cycle - pe.computed_cycle if pe else 0
+        found.append(
+            PeCycles(
+                pe=number,
+                column=number % columns,
+                row=number // columns,
+                used=pe is not None,
+                computing=pe.computing_cycles if pe else 0,
+                waiting_inputs=waits.get("inputs", 0),
+                waiting_weights=waits.get("weights", 0),
+                waiting_partial_sums=waits.get("partial_sums", 0),
+                drain=waits.get("drain", 0) + tail,
+                idle=total - pe.finished_cycle if pe else total,
+            )
+        )
+    return tuple(found)
+
+
+def _tensors(accelerator: Accelerator) -> dict[Tensor, Load]:
+    sums = {tensor: [0, 0, 0] for tensor in TENSORS}
+    for (tensor, _, _), load in accelerator.network.loads.items():
+        for place, amount in enumerate((load.packets, load.flits, load.n_bytes)):
+            sums[tensor][place] += amount
+    return {tensor: Load(packets=p, flits=f, bytes=b) for tensor, (p, f, b) in sums.items()}
+
+
+def _nodes(accelerator: Accelerator) -> tuple[NodeBytes, ...]:
+    names = dict.fromkeys(accelerator.global_buffer.endpoints, "global_buffer")
+    names |= {port.endpoint: "dram" for port in accelerator.dram_ports}
+    for group in ("global_buffer", "dram"):
+        members = [endpoint for endpoint, name in names.items() if name == group]
+        if len(members) > 1:
+            names |= {endpoint: f"{group}_{number}" for number, endpoint in enumerate(members)}
+    names |= {pe.endpoints[0]: f"pe_{number}" for number, pe in accelerator.pes.items()}
+    sent = {endpoint: dict.fromkeys(TENSORS, 0) for endpoint in names}
+    received = {endpoint: dict.fromkeys(TENSORS, 0) for endpoint in names}
+    for (tensor, src, _), load in accelerator.network.loads.items():
+        sent[src][tensor] += load.n_bytes
+    for (tensor, dst), n_bytes in accelerator.network.received_bytes.items():
+        received[dst][tensor] += n_bytes
+    return tuple(
+        NodeBytes(node=name, sent=sent[endpoint], received=received[endpoint])
+        for endpoint, name in sorted(names.items())
+    )
+
+
+def _links(accelerator: Accelerator, total: int) -> tuple[LinkLoad, ...]:
+    if accelerator.mesh is None:
+        return ()
+    topology = accelerator.topology
+    loads: dict[int, dict[Tensor, list[int]]] = {}
+    for (tensor, src, dsts), load in accelerator.network.loads.items():
+        route = unicast_route(topology, src, dsts[0]) if len(dsts) == 1 else multicast_tree(topology, src, dsts)
+        for link in route:
+            sums = loads.setdefault(link, {}).setdefault(tensor, [0, 0, 0])
+            for place, amount in enumerate((load.packets, load.flits, load.n_bytes)):
+                sums[place] += amount
+    flits = accelerator.mesh.link_flits()
+    return tuple(
+        LinkLoad(
+            link=topology.link_name(number),
+            kind=_LINK_KINDS[topology.link(number).kind.name],
+            flits=int(flits[number]),
+            busy_share=int(flits[number]) / total,
+            tensors={t: Load(packets=p, flits=f, bytes=b) for t, (p, f, b) in sorted(loads[number].items())},
+        )
+        for number in sorted(loads)
+    )
+
+
+_LINK_KINDS: dict[str, Literal["mesh", "injection", "ejection"]] = {
+    "ROUTER": "mesh",
+    "INJECTION": "injection",
+    "EJECTION": "ejection",
+}
+
+
+def _dram(accelerator: Accelerator, total: int) -> Dram:
+    config, ratio = accelerator.dram_config, accelerator.clocks_per_core_cycle
+    clock_ghz = accelerator.architecture.clock_ghz
+    channels = []
+    for number, channel in enumerate(accelerator.channels):
+        channel.advance(total)
+        stats = channel.stats
+        n_bytes = (stats.reads + stats.writes) * config.request_bytes
+        rate = n_bytes / total
+        channels.append(
+            DramChannel(
+                channel=number,
+                reads=stats.reads,
+                writes=stats.writes,
+                row_hits=stats.row_hits,
+                row_misses=stats.row_misses,
+                row_conflicts=stats.row_conflicts,
+                row_hit_rate=stats.row_hit_rate,
+                refreshes=stats.refreshes,
+                bytes=n_bytes,
+                bytes_per_core_cycle=rate,
+                bandwidth_gbps=rate * clock_ghz,
+                peak_bandwidth_gbps=float(config.peak_bytes_per_clock * ratio) * clock_ghz,
+                busy_share=stats.bus_busy_cycles / float(total * ratio),
+            )
+        )
+    return Dram(
+        device=accelerator.architecture.dram.device,
+        policy=accelerator.architecture.dram.policy,
+        mapping=accelerator.architecture.dram.mapping,
+        clocks_per_core_cycle=str(ratio),
+        channels=tuple(channels),
+    )
