@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import random
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
-from nocsim import routing
+from nocsim import mesh as mesh_module
+from nocsim import routing, topology
 from nocsim.kernel import mesh as kernel
 from nocsim.mesh import Gate, Mesh, Report, ReportKind
 
@@ -326,3 +329,9 @@ print("ok")
         env={**os.environ, "HOME": str(tmp_path)},
     )
     assert done.stdout == "ok\n", done.stderr
+
+
+@pytest.mark.parametrize("module", [topology, mesh_module])
+def test_examples_in_docstrings(module: ModuleType) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted > 0 and result.failed == 0
