@@ -1,13 +1,19 @@
 """Does the mapper return schedules that fit, are the same each time, and say where they come from?"""
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
 from math import prod
 
 import pytest
 
 from cosa.arch import Architecture, load_architecture
 from cosa.errors import InfeasibleError, InputError, SolverError
+from cosa.mappers import cosa_mip
 from cosa.mappers.cosa_mip import map_layer
 from cosa.mappers.nests import split_over_axes
+from cosa.mip import solver
 from cosa.mip.nest import breakdown
 from cosa.mip.quantities import Rules
 from cosa.networks import load_network
@@ -83,6 +89,44 @@ def test_same_input_and_seed_same_schedule():
     work = load_network("resnet50").find("input.8").layer
     first, second = map_layer(work, SIMBA, seed=7), map_layer(work, SIMBA, seed=7)
     assert first.to_json(exclude={"timing"}) == second.to_json(exclude={"timing"})
+
+
+def test_the_order_of_hashes_does_not_matter():
+    """A process with other string hashes gives the same schedule."""
+    script = "import sys, cosa\nsys.stdout.write(cosa.schedule('alexnet:input.2', seed=1).to_json(exclude={'timing'}))"
+    texts = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert texts[0] == texts[1] and texts[0].startswith("{")
+
+
+def test_time_limit_with_a_solution_gives_its_schedule(monkeypatch):
+    def stopped(*arguments, **options):
+        return replace(solver.solve(*arguments, **options), status="time_limit", gap=0.25)
+
+    monkeypatch.setattr(cosa_mip, "solve", stopped)
+    schedule = map_layer(layer(C=64, K=64, P=7), SIMBA)
+    assert (schedule.provenance.solver_status, schedule.provenance.gap) == ("time_limit", 0.25)
+
+
+def test_interruption_and_faults_are_solver_errors(monkeypatch):
+    for status in ("interrupted", "failed", "unbounded"):
+        result = solver.SolverResult(status, "as the solver says", 0.1)
+        monkeypatch.setattr(cosa_mip, "solve", lambda *_, result=result, **__: result)
+        with pytest.raises(SolverError, match="as the solver says"):
+            map_layer(layer(C=4), SIMBA)
+
+
+def test_loading_the_mapper_loads_neither_pyomo_nor_highs():
+    script = "import sys, cosa.mappers.cosa_mip; print(sorted({'pyomo', 'highspy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_provenance_and_timing():
