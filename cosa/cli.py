@@ -6,16 +6,14 @@ ends in one line on standard error. Heavy imports stand inside the commands, so 
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cosa.errors import CosaError, InputError, nearest_of
+from cosa.errors import InfeasibleError, InputError, nearest_of
+from cosa.terminal import check_output, out, out_json, out_lines, run
 
 if TYPE_CHECKING:
     from cosa.schedule import Schedule
@@ -33,64 +31,14 @@ SCHEMAS = ("layer", "architecture", "schedule")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    from typer.main import get_command
-
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            # A name that the terminal's encoding lacks must not end a command.
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = get_command(app).main(args=argv, prog_name="cosa", standalone_mode=False)
-    except CosaError as error:
-        return fail(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        code = 130
-    except MemoryError:
-        return fail("out of memory", 1)
-    except Exception as error:
-        if not hasattr(error, "format_message"):
-            raise
-        return fail(error.format_message(), 2)  # typer's own usage errors
-    if code == 130:
-        return fail("interrupted", 130)
-    return code if isinstance(code, int) else 0
-
-
-def fail(message: str, code: int) -> int:
-    """Print one line to standard error; returns `code`."""
-    line = " ".join(message.split())
-    print("error: " + "".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
-    return code
-
-
-def _out(text: str) -> None:
-    """Write to standard output, whole and at once."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; nothing may be left that Python would flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit from None
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise InputError(f"cannot be written: {error.strerror}", source="standard output") from None
-
-
-def _out_json(data: Any) -> None:
-    # ASCII only (the default), so that the bytes do not depend on the terminal's encoding.
-    _out(json.dumps(data, indent=2) + "\n")
-
-
-def _out_lines(lines: list[str]) -> None:
-    _out("".join(line + "\n" for line in lines))
+    return run(app, "cosa", argv)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
         from cosa.version import version
 
-        _out(f"cosa {version()}\n")
+        out(f"cosa {version()}\n")
         raise typer.Exit
 
 
@@ -102,7 +50,7 @@ def _root(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        _out(context.get_help() + "\n")
+        out(context.get_help() + "\n")
 
 
 def _complete_networks() -> list[str]:
@@ -158,7 +106,7 @@ def schedule_command(
     if mesh is not None:
         architecture = architecture.with_mesh(mesh)
     if output is not None:
-        _check_output(output, {"--layer-file": layer_file, "--arch": arch})
+        check_output("-o", output, {"--layer-file": layer_file, "--arch": arch})
     result = schedule(
         found_layer,
         architecture,
@@ -176,18 +124,6 @@ def schedule_command(
 def _check_range(option: str, value: float, fine: bool, allowed: str) -> None:
     if not fine:
         raise InputError("out of range", source=option, value=value, allowed=allowed)
-
-
-def _check_output(output: str, inputs: dict[str, str | None]) -> None:
-    """What would stop the file from being written stops the command before the solver runs."""
-    from cosa.files import require_writable
-
-    if not output:
-        raise InputError("empty", source="-o", value=output, allowed="the name of a file")
-    for option, name in inputs.items():
-        if name and Path(name).is_file() and Path(output).exists() and Path(name).samefile(output):
-            raise InputError(f"would overwrite the file of {option}", source="-o", value=output, allowed="another file")
-    require_writable(output)
 
 
 def _layer(network: str | None, layer: str | None, layer_file: str | None) -> Any:
@@ -218,7 +154,7 @@ def _print_summary(result: Schedule, network: str | None, output: str | None) ->
     lines = summary(result, network)
     if output is not None:
         lines += ["", f"written to {output}"]
-    _out_lines(lines)
+    out_lines(lines)
 
 
 @app.command("show")
@@ -227,12 +163,11 @@ def show_command(
     as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
 ) -> None:
     """Print a schedule: the loop nest level by level, tile sizes, buffer fill, totals."""
-    from cosa.errors import InfeasibleError
     from cosa.schedule import Schedule
     from cosa.show import describe, text
 
     view = describe(Schedule.from_file(file))
-    _out_json(view) if as_json else _out(text(view))
+    out_json(view) if as_json else out(text(view))
     if view["violations"]:
         raise InfeasibleError(f"{file}: does not fit its architecture: {'; '.join(view['violations'])}")
 
@@ -249,10 +184,10 @@ def networks_command(
 
     if name is None:
         data = listing.networks()
-        _out_json(data) if as_json else _out_lines(listing.networks_table(data))
+        out_json(data) if as_json else out_lines(listing.networks_table(data))
     else:
         data = listing.network(name)
-        _out_json(data) if as_json else _out_lines(listing.network_table(data))
+        out_json(data) if as_json else out_lines(listing.network_table(data))
 
 
 @app.command("archs")
@@ -268,11 +203,11 @@ def archs_command(
 
     if name is None:
         data = listing.architectures()
-        _out_json(data) if as_json else _out_lines(listing.architectures_table(data))
+        out_json(data) if as_json else out_lines(listing.architectures_table(data))
     elif as_json:
-        _out_json(listing.architecture(name))
+        out_json(listing.architecture(name))
     else:
-        _out(listing.architecture_text(name))
+        out(listing.architecture_text(name))
 
 
 @app.command("schema")
@@ -292,7 +227,7 @@ def schema_command(
 
     models: dict[str, type[FileModel]] = {"layer": Layer, "architecture": Architecture, "schedule": Schedule}
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | models[kind].model_json_schema()
-    _out_json(schema)
+    out_json(schema)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from cosa.errors import FieldError, InputError, nearest_of
 ModelT = TypeVar("ModelT", bound="FileModel")
 
 MAX_DEPTH = 64
-MAX_ENTRIES = 2_000_000
+MAX_ENTRIES = 200_000
 MAX_NUMBER_BITS = 10_000
 
 
@@ -76,7 +76,7 @@ class FileModel(Model):
         """Write YAML or JSON by the file's ending; the file appears whole or not at all."""
         if Path(path).suffix in (".yaml", ".yml"):
             data = self.model_dump(mode="json", **dump)
-            write_atomic(path, yaml.safe_dump(data, sort_keys=False, width=120))
+            write_atomic(path, dump_yaml(data))
         else:
             write_atomic(path, self.to_json(**dump))
 
@@ -125,14 +125,24 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Safe dumper that quotes the texts which `_Loader` would take for numbers."""
+
+
 # Dates stay the text they are, and 1e-3 is a number as in JSON and YAML 1.2 (YAML 1.1 wants 1.0e-3).
 _Loader.yaml_implicit_resolvers = {
     letter: [entry for entry in entries if entry[0] != "tag:yaml.org,2002:timestamp"]
     for letter, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+"), list("-+0123456789")
-)
+for _side in (_Loader, _Dumper):
+    _side.add_implicit_resolver(
+        "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+    )
+
+
+def dump_yaml(data: Any) -> str:
+    """YAML text of plain data, keys in their order."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -196,8 +206,8 @@ def read_data(path: str | Path) -> Any:
 
 def require_writable(path: str | Path) -> None:
     """InputError when `write_atomic` could not write there; call it before work that would be lost. Leaves no trace."""
-    target = _final(path)
     try:
+        target = _final(path)
         if target.exists() and not target.is_file():
             _require_not_folder(target)
             return
@@ -216,8 +226,8 @@ def write_atomic(path: str | Path, text: str) -> None:
     ------
     InputError: the place can't be written.
     """
-    target = _final(path)
     try:
+        target = _final(path)
         if target.exists() and not target.is_file():
             # A pipe or /dev/stdout can't be replaced by renaming.
             _require_not_folder(target)
@@ -243,7 +253,9 @@ def write_atomic(path: str | Path, text: str) -> None:
 def _final(path: str | Path) -> Path:
     """The file behind a symbolic link, so that writing keeps the link."""
     target = Path(path)
-    return target.resolve() if target.is_symlink() and (target.is_file() or not target.exists()) else target
+    return (
+        Path(os.path.realpath(target)) if target.is_symlink() and (target.is_file() or not target.exists()) else target
+    )
 
 
 def _require_not_folder(target: Path) -> None:
@@ -253,7 +265,7 @@ def _require_not_folder(target: Path) -> None:
 
 def _require_not_protected(target: Path) -> None:
     """Renaming over a write-protected file would succeed, which is not what its owner meant."""
-    if target.exists() and not target.stat().st_mode & 0o222:
+    if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
         raise PermissionError(0, "the file is write-protected")
 
 

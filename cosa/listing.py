@@ -6,6 +6,7 @@ from importlib import resources
 from typing import Any
 
 from cosa.arch import architecture_names, load_architecture
+from cosa.files import dump_yaml
 from cosa.networks import load_network, network_names
 
 WIDTH = 80
@@ -130,6 +131,4 @@ def architecture_text(name: str) -> str:
     """YAML of an architecture: a packaged one as it ships, comments included, to be copied and changed."""
     if name in architecture_names():
         return (resources.files("arch_configs") / f"{name}.yaml").read_text(encoding="utf-8")
-    import yaml
-
-    return yaml.safe_dump(architecture(name), sort_keys=False, width=120)
+    return dump_yaml(architecture(name))

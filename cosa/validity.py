@@ -24,7 +24,7 @@ class Violation:
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.level}: {self.what} needs {self.needed}, has {self.available} ({self.detail})"
+        return f"{self.level}: {self.what} need {self.needed}, there are {self.available} ({self.detail})"
 
 
 def extents(levels: Iterable[ScheduleLevel]) -> dict[Dim, int]:

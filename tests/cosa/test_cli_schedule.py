@@ -1,0 +1,256 @@
+"""The command ``cosa schedule``: options, bad input, the file it writes or leaves alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cosa as api
+from cosa.arch import load_architecture
+from cosa.errors import InfeasibleError, SolverError
+from cosa.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tests.conftest import Ran
+
+    Cosa = Callable[..., Ran]
+
+mapper = pytest.importorskip("cosa.mappers.cosa_mip")
+
+LAYER = {"name": "small", "R": 3, "S": 3, "P": 8, "Q": 8, "C": 8, "K": 16, "N": 1}
+NAMED = ("--network", "resnet50", "--layer", "3356")
+
+
+@pytest.fixture
+def layer_file(tmp_path: Path) -> Path:
+    path = tmp_path / "layer.yaml"
+    path.write_text("".join(f"{key}: {value}\n" for key, value in LAYER.items()))
+    return path
+
+
+@pytest.fixture
+def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails the test when the solver is called: the error must come before the work."""
+
+    def called(*_: Any, **__: Any) -> Schedule:
+        pytest.fail("the solver was called")
+
+    monkeypatch.setattr(mapper, "map_layer", called)
+
+
+def test_a_layer_of_a_table(cosa: Cosa, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    ran = cosa("schedule", *NAMED, "--arch", "simba_4x4", "-o", path)
+    assert (ran.code, ran.err) == (0, "")
+    found = Schedule.from_file(path)
+    assert (found.layer.name, found.architecture) == ("3356", load_architecture("simba_4x4"))
+    assert found.timing is not None
+    assert found.provenance.objective == "cosa"
+    lines = ran.out.splitlines()
+    assert lines[0] == "layer         resnet50 3356: R1 S1 P1 Q1 C2048 K1000 N1"
+    assert lines[1] == "architecture  simba_4x4: 4x4 PEs, 1,024 MAC units"
+    assert "optimal" in ran.out
+    assert "gap 0.0" in ran.out
+    assert lines[-1] == f"written to {path}"
+    assert max(map(len, lines[:-1])) <= 80
+    assert cosa("show", path).code == 0
+
+
+def test_a_layer_file_and_an_architecture_file(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
+    arch = tmp_path / "my_arch.yaml"
+    load_architecture("simba_8x_gbuf").to_file(arch)
+    path = tmp_path / "out.yaml"
+    options = ("--objective", "cosa", "--time-limit", "60", "--seed", "3", "--threads", "1", "--mesh", "2x3")
+    ran = cosa("schedule", "--layer-file", layer_file, "--arch", arch, *options, "-o", path)
+    assert (ran.code, ran.err) == (0, "")
+    found = Schedule.from_file(path)
+    assert (found.layer.K, found.architecture.noc.mesh, found.provenance.seed) == (16, "2x3", 3)
+
+
+def test_without_output_only_the_summary(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    ran = cosa("schedule", "--layer-file", layer_file)
+    assert ran.code == 0
+    assert "written" not in ran.out
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_same_input_gives_the_same_bytes(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
+    for name in ("a.json", "b.json"):
+        assert cosa("schedule", "--layer-file", layer_file, "--no-timing", "-o", tmp_path / name).code == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert Schedule.from_file(tmp_path / "a.json").timing is None
+
+
+def test_the_api_gives_the_same_schedule(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
+    assert cosa("schedule", "--layer-file", layer_file, "-o", tmp_path / "a.json").code == 0
+    expected = Schedule.from_file(tmp_path / "a.json").content_hash
+    layer = api.Layer.from_file(layer_file)
+    assert api.schedule(layer).content_hash == expected
+    assert api.schedule(str(layer_file), "simba_4x4", seed=0).content_hash == expected
+    assert api.schedule(layer_file, api.load_architecture("simba_4x4")).content_hash == expected
+
+
+CONTRADICTIONS: list[tuple[list[str], str]] = [
+    ([], "no layer given"),
+    (["--network", "resnet50"], "--network: needs --layer (found 'resnet50'); allowed: one of input.2, "),
+    (["--layer", "input.8"], "--layer: needs --network"),
+    (["--layer-file", "l.yaml", "--network", "resnet50"], "--layer-file: contradicts --network"),
+    (["--layer-file", "l.yaml", "--layer", "input.8"], "--layer-file: contradicts --layer"),
+    (["--layer-file", "l.yaml", *NAMED], "--layer-file: contradicts --network"),
+    (["--network", "resnet", "--layer", "x"], "--network: no such network (found 'resnet')"),
+    (["--network", "resnet50", "--layer", "input_8"], "did you mean input.8?"),
+    ([*NAMED, "--arch", "simba"], "--arch: no such architecture (found 'simba')"),
+    ([*NAMED, "--arch", ""], "--arch: no such architecture (found '')"),
+    ([*NAMED, "--arch", "missing.yaml"], "missing.yaml: no such file"),
+    ([*NAMED, "--mesh", "0x4"], "--mesh: not a mesh (found '0x4'); allowed: columns x rows, each from 1 to 64"),
+    ([*NAMED, "--mesh", "4"], "--mesh: not a mesh (found '4')"),
+    ([*NAMED, "--mesh", "axb"], "--mesh: not a mesh (found 'axb')"),
+    ([*NAMED, "--mesh", ""], "--mesh: not a mesh (found '')"),
+    ([*NAMED, "--mesh", "65x65"], "--mesh: not a mesh (found '65x65')"),
+    ([*NAMED, "--time-limit", "0"], "--time-limit: out of range (found 0.0); allowed: seconds > 0"),
+    ([*NAMED, "--time-limit", "-1"], "--time-limit: out of range (found -1.0)"),
+    ([*NAMED, "--time-limit", "nan"], "--time-limit"),
+    ([*NAMED, "--time-limit", "inf"], "--time-limit"),
+    ([*NAMED, "--time-limit", "soon"], "--time-limit"),
+    ([*NAMED, "--seed", "-1"], "--seed: out of range (found -1)"),
+    ([*NAMED, "--seed", "1.5"], "--seed"),
+    ([*NAMED, "--seed", str(2**31)], "--seed: out of range"),
+    ([*NAMED, "--threads", "0"], "--threads: out of range (found 0)"),
+    ([*NAMED, "-o", ""], "-o: empty"),
+    ([*NAMED, "extra"], "extra"),
+    ([*NAMED, "--sed", "1"], "--sed"),
+]
+
+
+@pytest.mark.usefixtures("no_solver")
+@pytest.mark.parametrize(("argv", "says"), CONTRADICTIONS, ids=lambda part: str(part)[-40:])
+def test_bad_options(cosa: Cosa, tmp_path: Path, argv: list[str], says: str) -> None:
+    path = tmp_path / "out.json"
+    output = [] if "-o" in argv else ["-o", str(path)]
+    cosa("schedule", *argv, *output).assert_error(says)
+    assert not path.exists()
+
+
+def test_an_unknown_objective(cosa: Cosa) -> None:
+    cosa("schedule", *NAMED, "--objective", "cosas").assert_error("--objective", "found 'cosas'", "did you mean cosa?")
+
+
+BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"K": ...}, "K: missing; allowed: a whole number from 1 to 16777216"),
+    ({"K": "56"}, "K: not valid (found '56'); allowed: a whole number from 1 to 16777216"),
+    ({"K": True}, "K: not valid (found True)"),
+    ({"K": 1.5}, "K: not valid (found 1.5)"),
+    ({"K": 0}, "K: not valid (found 0)"),
+    ({"K": -3}, "K: not valid (found -3)"),
+    ({"K": 2**40}, f"K: not valid (found {2**40})"),
+    ({"K": 10**50}, "K: not valid (found 1000"),
+    ({"strid_w": 2}, "strid_w: unknown key; allowed: "),
+    ({"strid_w": 2}, "did you mean stride_w?"),
+    ({"word_bits": {"inputs": 0}}, "word_bits.inputs: not valid (found 0); allowed: a whole number from 1 to 64"),
+    ({"P": 2**24, "Q": 2**24, "N": 2**24}, "the product of all bounds, its MACs, is too large"),
+]
+
+
+@pytest.mark.usefixtures("no_solver")
+@pytest.mark.parametrize(("changes", "says"), BAD_FIELDS, ids=lambda part: str(part)[:30])
+def test_bad_fields(cosa: Cosa, tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    layer, path = tmp_path / "layer.json", tmp_path / "out.json"
+    layer.write_text(json.dumps({key: value for key, value in (LAYER | changes).items() if value is not ...}))
+    cosa("schedule", "--layer-file", layer, "-o", path).assert_error(f"error: {layer}: ", says)
+    assert not path.exists()
+
+
+@pytest.mark.usefixtures("no_solver")
+def test_bad_files(cosa: Cosa, tmp_path: Path, layer_file: Path, schedule_file: Path) -> None:
+    arch = tmp_path / "arch.yaml"
+    load_architecture("simba_4x4").to_file(arch)
+    wrong = "kind: wrong kind of file (found 'architecture'); allowed: 'layer'"
+    cosa("schedule", "--layer-file", arch).assert_error(f"{arch}: {wrong}")
+    wrong = "kind: wrong kind of file (found 'schedule'); allowed: 'architecture'"
+    cosa("schedule", *NAMED, "--arch", schedule_file).assert_error(f"{schedule_file}: {wrong}")
+    # A layer file need not say its kind; its first key tells.
+    cosa("schedule", *NAMED, "--arch", layer_file).assert_error(f"{layer_file}: R: unknown key")
+    cosa("schedule", "--layer-file", tmp_path).assert_error("cannot be read: is a directory")
+    cosa("schedule", "--layer-file", tmp_path / "layers.yaml").assert_error("no such file; did you mean layer.yaml?")
+    layer_file.write_text(layer_file.read_text() + "K: 16\n")
+    cosa("schedule", "--layer-file", layer_file).assert_error("line 9", "key 'K' is given twice")
+
+
+@pytest.mark.usefixtures("no_solver")
+def test_an_output_that_cannot_be_written_stops_before_the_solver(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
+    protected = tmp_path / "protected.json"
+    protected.write_text("kept")
+    protected.chmod(0o444)
+    for output, says in (
+        (tmp_path / "missing" / "out.json", "its folder does not exist"),
+        (tmp_path, "it is a folder"),
+        (layer_file / "out.json", "not a directory"),
+        (tmp_path / ("x" * 300), "file name too long"),
+        (protected, "the file is write-protected"),
+    ):
+        cosa("schedule", "--layer-file", layer_file, "-o", output).assert_error(f"{output}: cannot be written: {says}")
+    cosa("schedule", "--layer-file", layer_file, "-o", layer_file).assert_error(
+        "would overwrite the file of --layer-file"
+    )
+    assert protected.read_text() == "kept"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["layer.yaml", "protected.json"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "says"),
+    [
+        (InfeasibleError("GlobalBuffer is too small"), 1, "error: GlobalBuffer is too small"),
+        (SolverError("no schedule within the time limit"), 1, "time limit"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "out of memory"),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_failure_leaves_the_output_alone(
+    cosa: Cosa,
+    tmp_path: Path,
+    layer_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: BaseException,
+    code: int,
+    says: str,
+    existing: bool,
+) -> None:
+    def fail(*_: Any, **__: Any) -> Schedule:
+        raise failure
+
+    monkeypatch.setattr(mapper, "map_layer", fail)
+    path = tmp_path / "out.json"
+    if existing:
+        path.write_text("from before")
+    names = sorted(tmp_path.iterdir())
+    cosa("schedule", "--layer-file", layer_file, "-o", path).assert_error(says, code=code)
+    assert sorted(tmp_path.iterdir()) == names
+    if existing:
+        assert path.read_text() == "from before"
+
+
+def test_a_layer_that_fits_nowhere_names_the_binding_constraint(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
+    data = load_architecture("simba_4x4").model_dump(mode="json")
+    data["levels"][4]["capacity_words"] = 1
+    arch, path = tmp_path / "tiny.json", tmp_path / "out.json"
+    arch.write_text(json.dumps(data))
+    ran = cosa("schedule", "--layer-file", layer_file, "--arch", arch, "-o", path)
+    ran.assert_error("does not fit", "GlobalBuffer", "inputs", "outputs", code=1)
+    assert not path.exists()
+
+
+def test_a_mapper_that_breaks_a_constraint_is_caught(
+    cosa: Cosa, tmp_path: Path, layer_file: Path, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = schedule.with_architecture(schedule.architecture.with_mesh("2x2"))
+    monkeypatch.setattr(mapper, "map_layer", lambda *_, **__: broken)
+    ran = cosa("schedule", "--layer-file", layer_file, "-o", tmp_path / "out.json")
+    ran.assert_error("does not fit", "need 4, there are 2", code=1)
+    assert not (tmp_path / "out.json").exists()
