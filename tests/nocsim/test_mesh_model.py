@@ -6,10 +6,10 @@ import random
 
 import numpy as np
 import pytest
-from mesh_model import Message, Model
 
 from nocsim.mesh import Gate, Mesh, ReportKind
 from nocsim.replay import Packets, replay_packets
+from tests.nocsim.mesh_model import Message, Model
 
 SHAPES = [(1, 1), (1, 4), (5, 1), (2, 2), (3, 5), (4, 4), (2, 7)]
 GATES = {"none": Gate.NONE, "head": Gate.HEAD, "tail": Gate.TAIL}
