@@ -78,6 +78,36 @@ def test_other_architectures(name):
         assert violations(work, architecture, schedule.nest) == []
 
 
+def level(name, capacity_words, keeps=("weights", "inputs", "outputs"), **fields):
+    return {"name": name, "keeps": list(keeps), "capacity_words": capacity_words, **fields}
+
+
+DRAM = level("DRAM", None)
+HIERARCHIES = {
+    "one buffer a PE": [level("PEBuffer", 512), level("Shared", 32768, fanout="mesh"), DRAM],
+    "nothing below the mesh": [level("Shared", 32768, fanout="mesh"), DRAM],
+    "mesh at the DRAM": [level("PEBuffer", 512), DRAM | {"fanout": "mesh"}],
+    "five levels": [
+        level("Near", 512),
+        level("Far", 4096, ("inputs", "weights"), fanout={"x": 2, "y": 3}),
+        level("Shared", 32768, fanout="mesh"),
+        level("Cache", 10**6, fanout=2),
+        DRAM,
+    ],
+}
+
+
+@pytest.mark.parametrize("as_published", [False, True])
+@pytest.mark.parametrize("name", HIERARCHIES)
+def test_levels_are_data(name, as_published):
+    architecture = Architecture.from_data(SIMBA.model_dump(mode="json") | {"levels": HIERARCHIES[name]})
+    work = load_network("resnet50").find("input.83").layer
+    schedule = map_layer(work, architecture, as_published=as_published)
+    assert violations(work, architecture, schedule.nest) == []
+    parts = breakdown(work, architecture, schedule.nest, rules=Rules(as_published=as_published))
+    assert parts["total"] == pytest.approx(schedule.provenance.objective_value, abs=1e-5)
+
+
 def test_a_published_tile_that_does_not_fit_is_cut_off():
     """AlexNet's second layer: the published optimum has no room for its halo in the global buffer."""
     schedule = map_layer(load_network("alexnet").find("input.4").layer, SIMBA, as_published=True)
