@@ -97,7 +97,10 @@ ROW_HITS = 12
 ROW_MISSES = 13
 ROW_CONFLICTS = 14
 LOST_REFRESHES = 15
-CONTROL_SIZE = 16
+QUEUED_TOTAL = 16  # commands in all queues
+OPEN_TOTAL = 17  # banks with a row open that will not close by itself
+POWER_WAKE = 18  # before this edge no rank changes its power state
+CONTROL_SIZE = 19
 
 # banks
 OPEN_ROW = 0  # -1: closed, or closing by itself
@@ -109,7 +112,9 @@ NEXT_WRITE = 5
 NEXT_PRE = 6
 ROW_ACCESSES = 7
 CONFLICT = 8  # closed while requests for another row of it waited
-BANK_FIELDS = 9
+WAITING = 9  # requests in the command queues for the bank
+WANTED = 10  # those among them for the open row
+BANK_FIELDS = 11
 
 # ranks
 QUEUED = 0
@@ -123,7 +128,7 @@ SETTLED_TO = 7
 ACTIVE_CYCLES = 8
 DOWN_CYCLES = 9
 STANDBY_CYCLES = 10
-PRE_WAKE = 11  # before this edge no bank of the rank can be closed for lack of work
+PRE_WAKE = 11  # edge from which a row of the rank may be closed for lack of work; -1: to be found out anew
 FAW_POSITION = 12
 FAW_EDGE = 13  # to 16
 ACTS = 17
@@ -234,7 +239,7 @@ def _log_command(
 @compiled_helper
 def _touch_rank(params: Ints, ranks: Ints, queue_info: Ints, rank: int) -> None:
     """A command went to the rank or it woke up: what was known about its queues no longer holds."""
-    ranks[rank, PRE_WAKE] = 0
+    ranks[rank, PRE_WAKE] = -1
     if params[PER_BANK] == 1:
         for bank in range(params[BANKS]):
             queue_info[rank * params[BANKS] + bank, QUEUE_WAKE] = 0
@@ -250,6 +255,8 @@ def _issue_column(
     rank = slots[slot, SLOT_RANK]
     bank = slots[slot, SLOT_BANK]
     index = rank * params[BANKS] + bank
+    banks[index, WAITING] -= 1
+    banks[index, WANTED] -= 1
     is_write = slots[slot, SLOT_OP] == 1
     auto = params[OPEN_PAGE] == 0
     if is_write:
@@ -291,6 +298,7 @@ def _issue_column(
         banks[index, CLOSE_AT] = t + to_pre
         banks[index, IDLE_AT] = t + to_pre + params[P_RP]
         ranks[rank, UNCLOSED] -= 1
+        control[OPEN_TOTAL] -= 1
         ranks[rank, ACTIVE_UNTIL] = max(ranks[rank, ACTIVE_UNTIL], t + to_pre)
         ranks[rank, ALL_IDLE_AT] = max(ranks[rank, ALL_IDLE_AT], banks[index, IDLE_AT])
 
@@ -314,12 +322,18 @@ def _issue_column(
 @compiled_helper
 def _issue_activate(
     t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, rank: int, bank: int, row: int,
-    command_log: Ints,
+    queues: Ints, queue_info: Ints, command_log: Ints,
 ) -> None:  # fmt: skip
     base = rank * params[BANKS]
     index = base + bank
     _settle(ranks, rank, t)
     banks[index, OPEN_ROW] = row
+    queue = index if params[PER_BANK] == 1 else rank
+    wanted = 0
+    for i in range(queue_info[queue, LENGTH]):
+        if queues[queue, i, KIND] == 1 and queues[queue, i, ENTRY_BANK] == bank and queues[queue, i, ENTRY_ROW] == row:
+            wanted += 1
+    banks[index, WANTED] = wanted
     banks[index, NEXT_ACT] = max(banks[index, NEXT_ACT], t + params[P_RC])
     banks[index, NEXT_PRE] = max(banks[index, NEXT_PRE], t + params[P_RAS])
     banks[index, NEXT_READ] = max(banks[index, NEXT_READ], t + params[P_RCD])
@@ -331,6 +345,7 @@ def _issue_activate(
     ranks[rank, FAW_EDGE + position] = t
     ranks[rank, FAW_POSITION] = (position + 1) & 3
     ranks[rank, UNCLOSED] += 1
+    control[OPEN_TOTAL] += 1
     ranks[rank, ACTS] += 1
     if banks[index, CONFLICT] == 1:
         control[ROW_CONFLICTS] += 1
@@ -342,8 +357,9 @@ def _issue_activate(
 
 @compiled_helper
 def _issue_precharge(
-    t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, rank: int, bank: int, conflict: int, command_log: Ints
-) -> None:
+    t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, rank: int, bank: int, conflict: int,
+    command_log: Ints,
+) -> None:  # fmt: skip
     index = rank * params[BANKS] + bank
     _settle(ranks, rank, t)
     banks[index, OPEN_ROW] = -1
@@ -352,6 +368,7 @@ def _issue_precharge(
     banks[index, NEXT_ACT] = max(banks[index, NEXT_ACT], t + params[P_RP])
     banks[index, CONFLICT] = conflict
     ranks[rank, UNCLOSED] -= 1
+    control[OPEN_TOTAL] -= 1
     ranks[rank, ALL_IDLE_AT] = max(ranks[rank, ALL_IDLE_AT], t + params[P_RP])
     ranks[rank, PRES] += 1
     _log_command(io, command_log, t, CMD_PRE, rank, bank, -1, -1)
@@ -449,6 +466,7 @@ def _refresh_work(
                         if ready <= t:
                             _remove(queues, queue_info, queue, j, 1)
                             ranks[rank, QUEUED] -= 1
+                            control[QUEUED_TOTAL] -= 1
                             _issue_column(
                                 t, params, io, ranks, banks, slots, control, slot, flight, request_log, command_log
                             )
@@ -457,7 +475,7 @@ def _refresh_work(
                     break
             if params[OPEN_PAGE] == 1 and close_row:
                 if t >= banks[index, NEXT_PRE]:
-                    _issue_precharge(t, params, io, ranks, banks, rank, bank, 0, command_log)
+                    _issue_precharge(t, params, io, ranks, banks, control, rank, bank, 0, command_log)
                     return True, t + 1
                 wake = min(wake, banks[index, NEXT_PRE])
             return False, wake
@@ -534,11 +552,15 @@ def _search_queues(
                         control[ROW_HITS] += 1
                         _remove(queues, queue_info, queue, i - 1, 2)
                         ranks[rank, QUEUED] -= 2
+                        control[QUEUED_TOTAL] -= 2
                     else:
                         _remove(queues, queue_info, queue, i, 1)
                         ranks[rank, QUEUED] -= 1
+                        control[QUEUED_TOTAL] -= 1
                     if kind == 0:
-                        _issue_activate(t, params, io, ranks, banks, control, rank, bank, row, command_log)
+                        _issue_activate(
+                            t, params, io, ranks, banks, control, rank, bank, row, queues, queue_info, command_log
+                        )
                     else:
                         _issue_column(
                             t, params, io, ranks, banks, slots, control, slot, flight, request_log, command_log
@@ -556,51 +578,39 @@ def _search_queues(
 
 @compiled_helper
 def _search_rows_to_close(
-    t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, queues: Ints, queue_info: Ints,
-    command_log: Ints,
+    t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, queue_info: Ints, command_log: Ints,
 ) -> tuple[bool, int]:  # fmt: skip
     """Close an open row for which nothing waits or which has had its share. Returns (issued, next edge to look)."""
+    banks_in_rank = params[BANKS]
     wake = NEVER
-    candidates = False
     for rank in range(params[RANKS]):
         if ranks[rank, UNCLOSED] > 0:
-            if ranks[rank, PRE_WAKE] <= t:
-                candidates = True
-            else:
-                wake = min(wake, ranks[rank, PRE_WAKE])
-    if not candidates:
+            if ranks[rank, PRE_WAKE] < 0:
+                earliest = NEVER
+                for index in range(rank * banks_in_rank, (rank + 1) * banks_in_rank):
+                    if banks[index, OPEN_ROW] >= 0 and (
+                        banks[index, WANTED] == 0 or banks[index, ROW_ACCESSES] == params[ROW_ACCESS_CAP]
+                    ):
+                        earliest = min(earliest, banks[index, NEXT_PRE])
+                ranks[rank, PRE_WAKE] = earliest
+            wake = min(wake, ranks[rank, PRE_WAKE])
+    if wake > t:
         return False, wake
-    banks_in_rank = params[BANKS]
-    for _ in range(params[RANKS] * banks_in_rank):
+    while True:
         rank = control[NEXT_RANK_PRE]
         bank = control[NEXT_BANK_PRE]
-        index = rank * banks_in_rank + bank
-        row = banks[index, OPEN_ROW]
-        if row >= 0 and ranks[rank, PRE_WAKE] <= t and t >= banks[index, NEXT_PRE]:
-            queue = index if params[PER_BANK] == 1 else rank
-            wanted = False
-            conflict = 0
-            for j in range(queue_info[queue, LENGTH]):
-                if queues[queue, j, ENTRY_BANK] == bank:
-                    conflict = 1
-                    if queues[queue, j, ENTRY_ROW] == row:
-                        wanted = True
-                        break
-            if not wanted or banks[index, ROW_ACCESSES] == params[ROW_ACCESS_CAP]:
-                _issue_precharge(t, params, io, ranks, banks, rank, bank, conflict, command_log)
+        if ranks[rank, UNCLOSED] > 0 and ranks[rank, PRE_WAKE] <= t:
+            index = rank * banks_in_rank + bank
+            if (
+                banks[index, OPEN_ROW] >= 0
+                and t >= banks[index, NEXT_PRE]
+                and (banks[index, WANTED] == 0 or banks[index, ROW_ACCESSES] == params[ROW_ACCESS_CAP])
+            ):
+                conflict = 1 if banks[index, WAITING] > 0 else 0
+                _issue_precharge(t, params, io, ranks, banks, control, rank, bank, conflict, command_log)
                 _touch_rank(params, ranks, queue_info, rank)
                 return True, t + 1
         _advance_pointer(params, control, NEXT_RANK_PRE)
-    # No row could be closed. A row that is wanted stays so until a command goes to its rank, which resets PRE_WAKE.
-    for rank in range(params[RANKS]):
-        if ranks[rank, UNCLOSED] > 0 and ranks[rank, PRE_WAKE] <= t:
-            rank_wake = NEVER
-            for index in range(rank * banks_in_rank, (rank + 1) * banks_in_rank):
-                if banks[index, OPEN_ROW] >= 0 and banks[index, NEXT_PRE] > t:
-                    rank_wake = min(rank_wake, banks[index, NEXT_PRE])
-            ranks[rank, PRE_WAKE] = rank_wake
-            wake = min(wake, rank_wake)
-    return False, wake
 
 
 @compiled_helper
@@ -634,8 +644,9 @@ def _accept(
 
 @compiled_helper
 def _move_transaction(
-    params: Ints, ranks: Ints, control: Ints, queues: Ints, queue_info: Ints, transactions: Ints, slots: Ints
-) -> bool:
+    params: Ints, ranks: Ints, banks: Ints, control: Ints, queues: Ints, queue_info: Ints, transactions: Ints,
+    slots: Ints,
+) -> bool:  # fmt: skip
     """Move the first transaction whose command queue has room for its ACT and its column command."""
     count = control[TRANSACTIONS]
     for i in range(count):
@@ -658,6 +669,12 @@ def _move_transaction(
         queue_info[queue, LENGTH] = length + 2
         queue_info[queue, QUEUE_WAKE] = 0
         ranks[rank, QUEUED] += 2
+        ranks[rank, PRE_WAKE] = -1
+        control[QUEUED_TOTAL] += 2
+        index = rank * params[BANKS] + bank
+        banks[index, WAITING] += 1
+        if banks[index, OPEN_ROW] == transactions[i, SLOT_ROW]:
+            banks[index, WANTED] += 1
         for j in range(i + 1, count):
             for field in range(SLOT_FREE):
                 transactions[j - 1, field] = transactions[j, field]
@@ -722,13 +739,13 @@ def run(
             if issued:
                 _touch_rank(params, ranks, queue_info, rank)
             wake = min(wake, edge)
-        if not issued:
+        if not issued and control[QUEUED_TOTAL] > 0:
             issued, edge = _search_queues(
                 t, params, io, ranks, banks, control, queues, queue_info, slots, flight, request_log, command_log
             )
             wake = min(wake, edge)
-        if not issued and params[OPEN_PAGE] == 1:
-            issued, edge = _search_rows_to_close(t, params, io, ranks, banks, control, queues, queue_info, command_log)
+        if not issued and params[OPEN_PAGE] == 1 and control[OPEN_TOTAL] > 0:
+            issued, edge = _search_rows_to_close(t, params, io, ranks, banks, control, queue_info, command_log)
             wake = min(wake, edge)
         if issued:
             acted = True
@@ -739,11 +756,13 @@ def run(
                 _advance_pointer(params, control, NEXT_RANK)
 
         if control[TRANSACTIONS] > 0:
-            acted |= _move_transaction(params, ranks, control, queues, queue_info, transactions, slots)
+            acted |= _move_transaction(params, ranks, banks, control, queues, queue_info, transactions, slots)
         if params[LOW_POWER] == 1:
-            happened, edge = _power(t, params, ranks, banks, queue_info)
-            acted |= happened
-            wake = min(wake, edge)
+            if acted or t >= control[POWER_WAKE]:
+                happened, edge = _power(t, params, ranks, banks, queue_info)
+                acted |= happened
+                control[POWER_WAKE] = t + 1 if happened else edge
+            wake = min(wake, control[POWER_WAKE])
         t = t + 1 if acted else max(wake, t + 1)
     io[WAKE] = t
     first = NEVER

@@ -129,7 +129,10 @@ TAG = 4
 IDENTITY = 5
 ARRIVED = 6
 OP = 7
-HELD_FIELDS = 8
+RANK_NODE = 8  # rows of the ready times; kept because working them out takes divisions
+GROUP_NODE = 9
+BANK_NODE = 10
+HELD_FIELDS = 11
 
 LOG_ACCEPTED = 0
 LOG_CAS = 1
@@ -159,21 +162,6 @@ def settle_all(ranks: Ints, edge: int) -> None:
 
 
 @compiled_helper
-def _ready_at(params: Ints, ready: Ints, bank_index: int, command: int) -> int:
-    """Edge from which the command may go to the bank."""
-    ranks = params[RANKS]
-    rank = bank_index // params[BANKS]
-    group = bank_index // params[BANKS_PER_GROUP]
-    groups = ranks * (params[BANKS] // params[BANKS_PER_GROUP])
-    return int(
-        max(
-            max(ready[0, command], ready[1 + rank, command]),
-            max(ready[1 + ranks + group, command], ready[1 + ranks + groups + bank_index, command]),
-        )
-    )
-
-
-@compiled_helper
 def _raise_ready(ready: Ints, windows: Ints, constraints: Ints, row: int, node: int, t: int) -> None:
     later = constraints[row, LATER]
     window = constraints[row, WINDOW]
@@ -189,27 +177,24 @@ def _raise_ready(ready: Ints, windows: Ints, constraints: Ints, row: int, node: 
 
 @compiled_helper
 def _apply_constraints(
-    t: int, params: Ints, ready: Ints, windows: Ints, constraints: Ints, first_row: Ints, command: int, bank_index: int
-) -> None:
-    """Raise the ready times the issued command names. Rank-wide commands pass the first bank of the rank."""
-    ranks = params[RANKS]
-    rank = bank_index // params[BANKS]
-    group = bank_index // params[BANKS_PER_GROUP]
-    groups = ranks * (params[BANKS] // params[BANKS_PER_GROUP])
+    t: int, params: Ints, ready: Ints, windows: Ints, constraints: Ints, first_row: Ints, command: int,
+    rank_node: int, group_node: int, bank_node: int,
+) -> None:  # fmt: skip
+    """Raise the ready times the issued command names. Rank-wide commands have rows of scope rank and wider only."""
     for row in range(first_row[command], first_row[command + 1]):
         scope = constraints[row, SCOPE]
         if scope == OTHER_RANKS:
-            for other in range(ranks):
-                if other != rank:
-                    _raise_ready(ready, windows, constraints, row, 1 + other, t)
+            for node in range(1, 1 + params[RANKS]):
+                if node != rank_node:
+                    _raise_ready(ready, windows, constraints, row, node, t)
         else:
             node = 0
             if scope == RANK:
-                node = 1 + rank
+                node = rank_node
             elif scope == GROUP:
-                node = 1 + ranks + group
+                node = group_node
             elif scope == BANK:
-                node = 1 + ranks + groups + bank_index
+                node = bank_node
             _raise_ready(ready, windows, constraints, row, node, t)
 
 
@@ -282,7 +267,12 @@ def _accept(
         rank = (address >> params[SHIFT_RANK]) & params[MASK_RANK]
         group = (address >> params[SHIFT_GROUP]) & params[MASK_GROUP]
         bank = (address >> params[SHIFT_BANK]) & params[MASK_BANK]
-        queues[lane, held, BANK_INDEX] = rank * params[BANKS] + group * params[BANKS_PER_GROUP] + bank
+        groups = params[BANKS] // params[BANKS_PER_GROUP]
+        bank_index = rank * params[BANKS] + group * params[BANKS_PER_GROUP] + bank
+        queues[lane, held, BANK_INDEX] = bank_index
+        queues[lane, held, RANK_NODE] = 1 + rank
+        queues[lane, held, GROUP_NODE] = 1 + params[RANKS] + rank * groups + group
+        queues[lane, held, BANK_NODE] = 1 + params[RANKS] * (1 + groups) + bank_index
         queues[lane, held, ROW] = (address >> params[SHIFT_ROW]) & params[MASK_ROW]
         queues[lane, held, COLUMN] = (address >> params[SHIFT_COLUMN]) & params[MASK_COLUMN]
         queues[lane, held, BLOCK] = block
@@ -313,9 +303,7 @@ def _refresh_due(t: int, params: Ints, control: Ints, ranks: Ints, refreshes: In
 
 
 @compiled_helper
-def _first_ready(
-    t: int, params: Ints, ready: Ints, banks: Ints, queues: Ints, which: int, held: int
-) -> tuple[int, int, int]:
+def _first_ready(t: int, ready: Ints, banks: Ints, queues: Ints, which: int, held: int) -> tuple[int, int, int]:
     """The oldest request of a queue whose next command may go now.
 
     Returns (position or -1, its command, next edge to look). The command may be a PRE that must not go, because a
@@ -328,7 +316,10 @@ def _first_ready(
     for i in range(held):
         bank_index = queues[which, i, BANK_INDEX]
         command = _needed_command(banks, bank_index, queues[which, i, ROW], queues[which, i, OP])
-        at = _ready_at(params, ready, bank_index, command)
+        at = max(
+            max(ready[0, command], ready[queues[which, i, RANK_NODE], command]),
+            max(ready[queues[which, i, GROUP_NODE], command], ready[queues[which, i, BANK_NODE], command]),
+        )
         if at <= t:
             if queues[which, i, ARRIVED] < best_arrived:
                 best = i
@@ -359,8 +350,11 @@ def _issue(
     """Issue the next command of a request and move the request on."""
     bank_index = queues[which, position, BANK_INDEX]
     row = queues[which, position, ROW]
-    rank = bank_index // params[BANKS]
-    bank = bank_index % params[BANKS]
+    rank_node = queues[which, position, RANK_NODE]
+    group_node = queues[which, position, GROUP_NODE]
+    bank_node = queues[which, position, BANK_NODE]
+    rank = rank_node - 1
+    bank = bank_index - rank * params[BANKS]
     if command == CMD_ACT:
         _settle(ranks, rank, t)
         ranks[rank, ACTS] += 1
@@ -400,7 +394,7 @@ def _issue(
         if which == 2:
             banks[bank_index, HELD_OPEN] = 0
         _remove(queues, control, which, position)
-    _apply_constraints(t, params, ready, windows, constraints, first_row, command, bank_index)
+    _apply_constraints(t, params, ready, windows, constraints, first_row, command, rank_node, group_node, bank_node)
 
 
 @compiled_helper
@@ -432,7 +426,7 @@ def _refresh_work(
         ranks[rank, ACTIVE_UNTIL] = max(ranks[rank, ACTIVE_UNTIL], t + params[P_RFC])
         control[REFRESH_HEAD] += 1
     _log_command(io, command_log, t, command, rank, -1, -1, -1)
-    _apply_constraints(t, params, ready, windows, constraints, first_row, command, first)
+    _apply_constraints(t, params, ready, windows, constraints, first_row, command, 1 + rank, 0, 0)
     return True, t + 1
 
 
@@ -466,7 +460,7 @@ def run(
         wake = min(wake, _refresh_due(t, params, control, ranks, refreshes))
 
         which = 2
-        position, command, edge = _first_ready(t, params, ready, banks, queues, 2, control[ACTIVE_HELD])
+        position, command, edge = _first_ready(t, ready, banks, queues, 2, control[ACTIVE_HELD])
         wake = min(wake, edge)
         if position < 0:
             if control[REFRESH_HEAD] < control[REFRESH_TAIL]:
@@ -478,9 +472,7 @@ def run(
             else:
                 _set_write_mode(params, control)
                 which = control[WRITE_MODE]
-                position, command, edge = _first_ready(
-                    t, params, ready, banks, queues, which, control[READS_HELD + which]
-                )
+                position, command, edge = _first_ready(t, ready, banks, queues, which, control[READS_HELD + which])
                 wake = min(wake, edge)
         if position >= 0 and not (command == CMD_PRE and banks[queues[which, position, BANK_INDEX], HELD_OPEN] == 1):
             _issue(

@@ -6,8 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dram import dramsim2_kernel as d2
+from dram import queues_kernel as qk
 from dram.config import DramConfig
 from dram.devices import load_device
+from dram.dramsim2 import Dramsim2Channel
 from dram.errors import DramConfigError, DramOrderError
 from dram.system import READ, WRITE, DramSystem
 
@@ -128,6 +131,49 @@ def test_conductor_that_jumps_from_bound_to_bound(name: str, ratio: Fraction) ->
         steps += 1
     assert done == expected
     assert steps < 6 * len(trace)
+
+
+VARIANTS: list[tuple[str, dict[str, object], dict[str, object]]] = [
+    ("ddr2_667_x8", {}, {}),
+    ("ddr2_667_x8", {"queues": "per_bank", "order": "bank_then_rank", "command_queue": 6}, {}),
+    ("ddr2_667_x8", {"page": "close", "low_power": False}, {"AL": 2}),
+    ("ddr3_1333_x4", {"order": "bank_then_rank", "row_accesses": 1, "refresh_backlog": "kept"}, {"AL": 3}),
+    ("ddr3_1333_x4", {"page": "close", "queues": "per_bank"}, {"tREFI": 400}),
+    ("ddr3_1333_x4", {"transaction_queue": 1, "command_queue": 2}, {"tREFI": 200}),
+    ("ddr4_2400_x8", {}, {"tREFI": 700}),
+    ("ddr4_2400_x8", {"read_queue": 3, "write_queue": 2, "forward_clocks": 0}, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "controller", "timing"), VARIANTS)
+def test_jumping_over_quiet_edges_changes_nothing(
+    name: str, controller: dict[str, object], timing: dict[str, object]
+) -> None:
+    config = load_device(name)
+    config = config.with_changes(
+        controller=config.controller.model_dump() | controller, timing=config.timing.model_dump() | timing
+    )
+    trace = requests(config, 11, 500, 60)
+    expected, jumping = run_at_once(config, Fraction(1), trace)
+    plain = DramSystem(config, logging=True)
+    columns = [np.array(column) for column in zip(*trace, strict=True)]
+    plain.submit_many(columns[0], columns[1], columns[2], columns[3])
+    channel = plain.channels[0]
+    done: list[tuple[int, int]] = []
+    end = expected[-1][1] + 1000
+    for edge in range(end):
+        # forget all that is known about when to look again
+        channel._wake = edge
+        channel.io[qk.WAKE] = edge
+        if isinstance(channel, Dramsim2Channel):
+            channel.queue_info[:, d2.QUEUE_WAKE] = 0
+            channel.ranks[:, d2.PRE_WAKE] = -1
+            channel.control[d2.POWER_WAKE] = 0
+        done += plain.advance(edge + 1)
+    assert done == expected
+    assert (plain.request_log() == jumping.request_log()).all()
+    log = plain.command_log()
+    assert log == jumping.command_log()[: len(log)]
 
 
 def test_visible_cycles_follow_the_clock_ratio() -> None:

@@ -127,7 +127,7 @@ def test_every_constraint_holds(ranks: int, pattern: str, stagger: bool) -> None
 
 
 def test_mapping_with_the_bank_group_lowest_streams_faster() -> None:
-    """Inside one bank group a stream is bound by tCCD_L (6 clocks; near its end the next one overlaps), else tCCD_S (4)."""
+    """Inside one bank group a stream is bound by tCCD_L, 6 clocks (where two groups meet, less), else by tCCD_S, 4."""
     config = load_device("ddr4_2400_x8")
     last = {}
     for mapping in (config.address_mapping, "row:bank:bankgroup:rank:column"):
