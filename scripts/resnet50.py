@@ -1,0 +1,125 @@
+"""All unique layers of a network, scheduled and simulated: one row a layer, totals with the occurrences counted.
+
+python scripts/resnet50.py [--arch simba_4x4] [--network resnet50] [--csv FILE] [--no-timing]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import cosa
+import nocsim
+from cosa.errors import CosaError
+from cosa.networks import NetworkLayer
+
+
+@dataclass(frozen=True)
+class Row:
+    """One layer: cycles by three models, what the PEs did, what the solver took."""
+
+    layer: str
+    count: int
+    macs: int
+    compute_cycles: int
+    analytical_cycles: int
+    simulated_cycles: int
+    simulated_over_analytical: float
+    mac_utilisation: float
+    pe_computing_share: float
+    dram_row_hit_rate: float
+    solver_status: str
+    gap: float
+    solve_seconds: float
+    simulate_seconds: float
+
+
+def run_layer(entry: NetworkLayer, arch: str) -> Row:
+    """Schedule and simulate one layer."""
+    schedule = cosa.schedule(entry.layer, arch)
+    result = nocsim.simulate(schedule)
+    provenance, timing = schedule.provenance, schedule.timing
+    channels = result.dram.channels
+    hits = sum(c.row_hits for c in channels)
+    columns = sum(c.reads + c.writes for c in channels)
+    assert result.timing is not None
+    return Row(
+        layer=entry.layer.name,
+        count=entry.count,
+        macs=entry.layer.macs,
+        compute_cycles=result.cycles.compute_only,
+        analytical_cycles=result.cycles.analytical,
+        simulated_cycles=result.cycles.total,
+        simulated_over_analytical=result.congestion,
+        mac_utilisation=result.mac_utilisation,
+        pe_computing_share=sum(pe.computing for pe in result.pes) / len(result.pes) / result.cycles.total,
+        dram_row_hit_rate=hits / columns if columns else 0.0,
+        solver_status=str(provenance.solver_status),
+        gap=provenance.gap if provenance.gap is not None else float("nan"),
+        solve_seconds=timing.solve_seconds if timing else 0.0,
+        simulate_seconds=result.timing.simulate_seconds,
+    )
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arch", default="simba_4x4")
+    parser.add_argument("--network", default="resnet50")
+    parser.add_argument("--csv", help="write the table as CSV as well")
+    parser.add_argument("--no-timing", action="store_true", help="leave wall-clock seconds out")
+    options = parser.parse_args()
+    started = time.perf_counter()
+    rows = []
+    head = (
+        f"{'layer':14}{'x':>3}{'compute':>11}{'analytical':>12}{'simulated':>11}{'ratio':>7}{'MACs':>7}{'row hit':>9}"
+    )
+    print(head + ("" if options.no_timing else f"{'solve s':>9}{'sim s':>7}"))
+    try:
+        network = cosa.load_network(options.network)
+        for entry in network.layers:
+            row = run_layer(entry, options.arch)
+            rows.append(row)
+            line = (
+                f"{row.layer:14}{row.count:>3}{row.compute_cycles:>11,}{row.analytical_cycles:>12,}"
+                f"{row.simulated_cycles:>11,}{row.simulated_over_analytical:>7.2f}{row.mac_utilisation:>7.1%}"
+                f"{row.dram_row_hit_rate:>9.1%}"
+            )
+            print(
+                line + ("" if options.no_timing else f"{row.solve_seconds:>9.3f}{row.simulate_seconds:>7.2f}"),
+                flush=True,
+            )
+    except CosaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    compute, analytical, simulated = (
+        sum(getattr(row, name) * row.count for row in rows)
+        for name in ("compute_cycles", "analytical_cycles", "simulated_cycles")
+    )
+    print(
+        f"{'network':14}{sum(r.count for r in rows):>3}{compute:>11,}{analytical:>12,}{simulated:>11,}"
+        f"{simulated / analytical:>7.2f}"
+    )
+    if not options.no_timing:
+        solve = 1.0
+        for row in rows:
+            solve *= row.solve_seconds ** (1 / len(rows))
+        print(f"{time.perf_counter() - started:.1f} s in all; solver {solve:.3f} s a layer (geometric mean)")
+    if options.csv:
+        with Path(options.csv).open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, list(asdict(rows[0])), lineterminator="\n")
+            writer.writeheader()
+            for row in rows:
+                data = asdict(row)
+                if options.no_timing:
+                    data["solve_seconds"] = data["simulate_seconds"] = ""
+                writer.writerow(data)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
