@@ -49,7 +49,7 @@ def test_breakdown_of_reference_schedules_adds_up_to_their_objective(record):
     assert parts["utilisation"] < 0 < parts["compute"]
 
 
-@pytest.mark.parametrize(("network", "layer"), list(reference()), ids="-".join)
+@pytest.mark.parametrize(("network", "layer"), list(reference()), ids=str)
 def test_optimum_is_the_published_one(network, layer):
     program = Program(load_network(network).find(layer).layer, SIMBA, rules=PUBLISHED)
     result = solve(program.model)
