@@ -49,61 +49,79 @@ class Channel(ABC):
         self._first_visible = qk.NEVER
         self.min_latency_edges = 1
         self._cycle = 0
+        self._tails = [0, 0]
 
     # -- submitting ------------------------------------------------------------------------------------------------
 
-    def lane_of(self, op: int) -> int:
-        """Staging lane of a request."""
-        return op if self.lanes == 2 else 0
+    def _check(self, cycle: int, op: int) -> None:
+        if cycle < self._cycle:
+            raise DramOrderError(f"request submitted in cycle {cycle}, but the DRAM stands at cycle {self._cycle}")
+        if op not in (READ, WRITE):
+            raise ValueError(f"op {op} unknown; allowed: READ (0), WRITE (1)")
 
     def submit(self, cycle: int, op: int, address: int, tag: int) -> None:
         """Stage one request at core cycle ``cycle``."""
-        if cycle < self._cycle:
-            raise DramOrderError(f"request submitted in cycle {cycle}, but the DRAM stands at cycle {self._cycle}")
+        self._check(cycle, op)
         lane = op if self.lanes == 2 else 0
-        if self.pending + 1 >= self.flight.shape[1] or self.io[qk.STAGED_TAIL + 2 * lane] >= self.staged.shape[1]:
-            self._make_room(lane, 1)
-        if self._logging and self.submitted >= self.request_log.shape[0]:
-            self._grow_request_log(1)
+        self._make_room(lane, 1)
         edge = -(-cycle * self._num // self._den)
         qk.push(self.io, self.staged, lane, edge, op, address, tag, self.submitted)
-        self.submitted += 1
-        self.pending += 1
+        self._count(lane, 1, edge)
+
+    def submit_alike(self, cycle: int, op: int, addresses: Ints, tags: Ints) -> None:
+        """Stage requests of one direction at one core cycle, in order."""
+        count = len(addresses)
+        if count != len(tags):
+            raise ValueError(f"{count} addresses, but {len(tags)} tags")
+        self._check(cycle, op)
+        if count:
+            lane = op if self.lanes == 2 else 0
+            self._make_room(lane, count)
+            edge = -(-cycle * self._num // self._den)
+            qk.push_many(self.io, self.staged, lane, edge, op, addresses, tags, self.submitted)
+            self._count(lane, count, edge)
+
+    def _count(self, lane: int, count: int, edge: int) -> None:
+        self._tails[lane] += count
+        self.submitted += count
+        self.pending += count
         if edge < self._wake:
             self._wake = edge
 
-    def submit_many(self, cycles: Ints, op: int | Ints, addresses: Ints, tags: Ints) -> None:
+    def submit_many(self, cycles: Ints, ops: Ints, addresses: Ints, tags: Ints) -> None:
         """Stage requests in order; ``cycles`` (core cycles) must not fall."""
         count = len(addresses)
         if count == 0:
             return
         if int(cycles[0]) < self._cycle or (count > 1 and bool((np.diff(cycles) < 0).any())):
             raise DramOrderError(f"requests must come in order of cycles, none before cycle {self._cycle}")
+        if not bool(((ops == READ) | (ops == WRITE)).all()):
+            raise ValueError("op: allowed: READ (0), WRITE (1)")
         edges = -(-cycles * self._num // self._den)
         identities = np.arange(self.submitted, self.submitted + count, dtype=np.int64)
-        ops = np.broadcast_to(np.asarray(op, np.int64), (count,))
-        if self._logging:
-            self._grow_request_log(count)
-        self._reserve_flight(count)
+        rows = np.stack([edges, ops, addresses, tags, identities], axis=1)
         for lane in range(self.lanes):
-            chosen = slice(None) if self.lanes == 1 else np.flatnonzero(ops == lane)
-            rows = np.stack([edges, ops, addresses, tags, identities], axis=1)[chosen]
-            self._make_room(lane, len(rows))
-            tail = int(self.io[qk.STAGED_TAIL + 2 * lane])
-            self.staged[lane, tail : tail + len(rows)] = rows
-            self.io[qk.STAGED_TAIL + 2 * lane] = tail + len(rows)
-        self.submitted += count
-        self.pending += count
+            chosen = rows if self.lanes == 1 else rows[ops == lane]
+            if len(chosen):
+                self._make_room(lane, len(chosen))
+                tail = self._tails[lane]
+                self.staged[lane, tail : tail + len(chosen)] = chosen
+                self.io[qk.STAGED_TAIL + 2 * lane] = tail + len(chosen)
+                self._count(lane, len(chosen), int(chosen[0, qk.STAGED_EDGE]))
         self.io[qk.PENDING] += count
-        self._wake = min(self._wake, int(edges[0]))
         self.io[qk.WAKE] = self._wake
 
     def _make_room(self, lane: int, count: int) -> None:
-        self._reserve_flight(count)
-        head, tail = int(self.io[qk.STAGED_HEAD + 2 * lane]), int(self.io[qk.STAGED_TAIL + 2 * lane])
+        """See to it that everything that holds one entry a request can take ``count`` more."""
+        if self.pending + count >= self.flight.shape[1]:
+            self._reserve_flight(count)
+        if self._logging and self.submitted + count > self.request_log.shape[0]:
+            self._grow_request_log(count)
+        tail = self._tails[lane]
         capacity = self.staged.shape[1]
         if tail + count <= capacity:
             return
+        head = int(self.io[qk.STAGED_HEAD + 2 * lane])
         used = tail - head
         if used + count > capacity // 2:
             larger = np.zeros((2, 1 << (2 * (used + count)).bit_length(), qk.STAGED_FIELDS), np.int64)
@@ -112,11 +130,10 @@ class Channel(ABC):
         self.staged[lane, :used] = self.staged[lane, head:tail].copy()
         self.io[qk.STAGED_HEAD + 2 * lane] = 0
         self.io[qk.STAGED_TAIL + 2 * lane] = used
+        self._tails[lane] = used
 
     def _reserve_flight(self, count: int) -> None:
         needed = self.pending + count + 1
-        if needed <= self.flight.shape[1]:
-            return
         old_mask = self.flight.shape[1] - 1
         larger = np.zeros((3, 1 << (2 * needed).bit_length(), qk.FLIGHT_FIELDS), np.int64)
         for ring in range(3):
@@ -126,11 +143,9 @@ class Channel(ABC):
         self.flight = larger
 
     def _grow_request_log(self, count: int) -> None:
-        needed = self.submitted + count
-        if needed > self.request_log.shape[0]:
-            larger = np.full((2 * needed, REQUEST_FIELDS), -1, np.int64)
-            larger[: self.submitted] = self.request_log[: self.submitted]
-            self.request_log = larger
+        larger = np.full((2 * (self.submitted + count), REQUEST_FIELDS), -1, np.int64)
+        larger[: self.submitted] = self.request_log[: self.submitted]
+        self.request_log = larger
 
     # -- running ---------------------------------------------------------------------------------------------------
 

@@ -69,6 +69,24 @@ def push(io: Ints, staged: Ints, lane: int, edge: int, op: int, address: int, ta
 
 
 @compiled
+def push_many(
+    io: Ints, staged: Ints, lane: int, edge: int, op: int, addresses: Ints, tags: Ints, first_identity: int
+) -> None:
+    """Append requests of one direction and one edge to a staging lane that has room for them."""
+    tail = io[STAGED_TAIL + 2 * lane]
+    for i in range(addresses.shape[0]):
+        staged[lane, tail + i, STAGED_EDGE] = edge
+        staged[lane, tail + i, STAGED_OP] = op
+        staged[lane, tail + i, STAGED_ADDRESS] = addresses[i]
+        staged[lane, tail + i, STAGED_TAG] = tags[i]
+        staged[lane, tail + i, STAGED_ID] = first_identity + i
+    io[STAGED_TAIL + 2 * lane] = tail + addresses.shape[0]
+    io[PENDING] += addresses.shape[0]
+    if edge < io[WAKE]:
+        io[WAKE] = edge
+
+
+@compiled
 def collect(io: Ints, flight: Ints, cycle: int, out: Ints) -> int:
     """Move completions visible at core cycle ``cycle`` or before to ``out`` (rows of tag, cycle); returns how many."""
     mask = flight.shape[1] - 1

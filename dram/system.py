@@ -109,8 +109,11 @@ class DramSystem:
         Raises:
             DramOrderError: a cycle lies before the one advanced to, or cycles fall.
         """
-        addresses = np.asarray(addresses, np.int64)
-        tags = np.asarray(tags, np.int64)
+        addresses = np.ascontiguousarray(addresses, np.int64)
+        tags = np.ascontiguousarray(tags, np.int64)
+        if self._only is not None and isinstance(cycle, int) and isinstance(op, int):
+            self._only.submit_alike(cycle, op, addresses, tags)
+            return
         cycles = np.broadcast_to(np.asarray(cycle, np.int64), addresses.shape)
         ops = np.broadcast_to(np.asarray(op, np.int64), addresses.shape)
         if self._only is not None:
