@@ -91,7 +91,15 @@ def _plain(data: Any, source: str | None) -> Any:
         if depth > MAX_DEPTH or left < 0:
             limit = f"at most {MAX_DEPTH} levels" if depth > MAX_DEPTH else f"at most {MAX_ENTRIES} entries"
             raise InputError("nested too deeply" if depth > MAX_DEPTH else "too large", source=source, allowed=limit)
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                allowed = "Unicode text without lone surrogates"
+                raise InputError("not text", source=source, path=path or None, value=value, allowed=allowed) from None
         if isinstance(value, dict):
+            for key in value:
+                copy(str(key), depth, path)
             return {
                 str(key): copy(inner, depth + 1, f"{path}.{key}" if path else str(key)) for key, inner in value.items()
             }

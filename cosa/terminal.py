@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import typer
@@ -25,21 +29,50 @@ def run(app: typer.Typer, name: str, argv: Sequence[str] | None) -> int:
         if hasattr(stream, "reconfigure"):
             # A name that the terminal's encoding lacks must not end a command.
             stream.reconfigure(errors="backslashreplace")
-    try:
-        code = get_command(app).main(args=argv, prog_name=name, standalone_mode=False)
-    except CosaError as error:
-        return fail(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        code = 130
-    except MemoryError:
-        return fail("out of memory", 1)
-    except Exception as error:
-        if not hasattr(error, "format_message"):
-            raise
-        return fail(error.format_message(), 2)  # typer's own usage errors
+    with _interrupts() as interrupted:
+        try:
+            code = get_command(app).main(args=argv, prog_name=name, standalone_mode=False)
+        except CosaError as error:
+            return fail(str(error), error.exit_code)
+        except (KeyboardInterrupt, typer.Abort):
+            code = 130
+        except MemoryError:
+            return fail("out of memory", 1)
+        except Exception as error:
+            # Some libraries turn Ctrl-C into an error of their own.
+            if interrupted:
+                code = 130
+            elif hasattr(error, "format_message"):
+                return fail(error.format_message(), 2)  # typer's own usage errors
+            else:
+                raise
     if code == 130:
-        return fail("interrupted", 130)
+        fail("interrupted", 130)
+        if any(thread.name == "highs" for thread in threading.enumerate()):
+            # Ctrl-C came twice and left the solver working: an orderly end would abort on its threads.
+            os._exit(130)
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """The Ctrl-Cs that came meanwhile; each raises KeyboardInterrupt as usual."""
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or (
+        threading.current_thread() is not threading.main_thread()
+    ):
+        yield seen
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def fail(message: str, code: int) -> int:

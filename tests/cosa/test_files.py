@@ -66,6 +66,8 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("layer.yaml", YAML + "1: 2\n", "1: unknown key"),
     ("layer.yaml", YAML + "2020-01-01: 2\n", "2020-01-01: unknown key"),
     ("layer.yaml", YAML + "null: 2\n", "unknown key"),
+    ("layer.json", '{"name": "\\ud800"}', "name: not text"),
+    ("layer.json", '{"\\ud800": 1}', "not text"),
     ("layer.json", "[" * 100000, "nested too deeply"),
     ("layer.json", '{"notes": ' + "[" * 500 + "]" * 500 + "}", "nested too deeply"),
     ("layer.yaml", "notes: " + "[" * 200 + "]" * 200, "nested too deeply"),

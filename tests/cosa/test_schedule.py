@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from cosa.arch import Architecture, load_architecture
 from cosa.errors import InfeasibleError, InputError
 from cosa.schedule import Schedule
+from cosa.show import describe
 from cosa.validity import require_valid, tile_words, violations
 
 Data = dict[str, Any]
@@ -233,3 +235,34 @@ def test_row_major_loops_use_instances_not_axes(data: Data) -> None:
 
 def test_json_is_plain(schedule: Schedule) -> None:
     assert json.loads(schedule.to_json())["kind"] == "schedule"
+
+
+ODD: list[Any] = [None, True, 0, -1, 2, 2**63, 10**30, 1.5, float("nan"), "", "x", "K", "4x4", [], {}, [1], {"x": 1}]
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Paths of everything inside plain data."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, inner in pairs for found in ((*path, key), *places(inner, (*path, key)))]
+
+
+def test_whatever_stands_in_a_field_is_valid_or_a_clear_error(data: Data) -> None:
+    draw, errors = random.Random(0), 0
+    for path in places(data):
+        edited = copy.deepcopy(data)
+        inner: Any = edited
+        for part in path[:-1]:
+            inner = inner[part]
+        value = draw.choice(ODD)
+        inner[path[-1]] = copy.deepcopy(value)
+        try:
+            schedule = Schedule.from_data(edited, source="s.json")
+        except InputError as error:
+            errors += 1
+            text = str(error)
+            assert text.startswith("s.json: "), (path, value)
+            assert error.path
+            assert "\n" not in text
+        else:
+            describe(schedule)
+    assert errors > 150
