@@ -180,6 +180,10 @@ class Channel(ABC):
             result.append(entry)
         return result
 
+    def waits(self) -> dict[str, int]:
+        """Clocks without a command, by what was waited for; empty for a policy that does not tell."""
+        return {}
+
     def run_to(self, cycle: int) -> None:
         """Run every DRAM edge that lies in a core cycle before ``cycle``."""
         if cycle < self._cycle:

@@ -17,12 +17,16 @@ SCOPES = {"channel": k.CHANNEL, "rank": k.RANK, "group": k.GROUP, "bank": k.BANK
 
 @dataclass(frozen=True)
 class Constraint:
-    """``later`` not before ``delay_clocks`` after ``earlier`` (after the ``window``-th last one) in the same scope."""
+    """``later`` not before ``delay_clocks`` after ``earlier`` (after the ``window``-th last one) in the same scope.
+
+    ``name`` is what waiting for it is called in :meth:`FrfcfsChannel.waits`.
+    """
 
     scope: str
     earlier: str
     later: str
     delay_clocks: int
+    name: str
     window: int = 1
 
 
@@ -40,48 +44,49 @@ def timing_table(t: Timing) -> list[Constraint]:
     write_recovery = write + burst + t.tWR
     return [
         # data bus
-        Constraint("channel", "RD", "RD", burst),
-        Constraint("channel", "WR", "WR", burst),
-        Constraint("rank", "RD", "RD", t.tCCD_S),
-        Constraint("rank", "WR", "WR", t.tCCD_S),
-        Constraint("rank", "RD", "WR", read_to_write),
-        Constraint("rank", "WR", "RD", write + burst + t.tWTR_S),
-        Constraint("other ranks", "RD", "RD", burst + t.tRTRS),
-        Constraint("other ranks", "WR", "WR", burst + t.tRTRS),
-        Constraint("other ranks", "RD", "WR", read_to_write),
-        Constraint("other ranks", "WR", "RD", write + burst + t.tRTRS - read),
+        Constraint("channel", "RD", "RD", burst, "data bus"),
+        Constraint("channel", "WR", "WR", burst, "data bus"),
+        Constraint("rank", "RD", "RD", t.tCCD_S, "tCCD_S"),
+        Constraint("rank", "WR", "WR", t.tCCD_S, "tCCD_S"),
+        Constraint("rank", "RD", "WR", read_to_write, "read to write"),
+        Constraint("rank", "WR", "RD", write + burst + t.tWTR_S, "tWTR_S"),
+        Constraint("other ranks", "RD", "RD", burst + t.tRTRS, "tRTRS"),
+        Constraint("other ranks", "WR", "WR", burst + t.tRTRS, "tRTRS"),
+        Constraint("other ranks", "RD", "WR", read_to_write, "read to write"),
+        Constraint("other ranks", "WR", "RD", write + burst + t.tRTRS - read, "tRTRS"),
         # bank groups
-        Constraint("group", "RD", "RD", ccd_long),
-        Constraint("group", "WR", "WR", ccd_long),
-        Constraint("group", "WR", "RD", write + burst + wtr_long),
-        Constraint("group", "ACT", "ACT", rrd_long),
+        Constraint("group", "RD", "RD", ccd_long, "tCCD_L"),
+        Constraint("group", "WR", "WR", ccd_long, "tCCD_L"),
+        Constraint("group", "WR", "RD", write + burst + wtr_long, "tWTR_L"),
+        Constraint("group", "ACT", "ACT", rrd_long, "tRRD_L"),
         # rows of a bank
-        Constraint("bank", "ACT", "ACT", t.tRC),
-        Constraint("bank", "ACT", "RD", t.tRCD - t.AL),
-        Constraint("bank", "ACT", "WR", t.tRCD - t.AL),
-        Constraint("bank", "ACT", "PREpb", t.tRAS),
-        Constraint("bank", "RD", "PREpb", t.AL + t.tRTP),
-        Constraint("bank", "WR", "PREpb", write_recovery),
-        Constraint("bank", "PREpb", "ACT", t.tRP),
+        Constraint("bank", "ACT", "ACT", t.tRC, "tRC"),
+        Constraint("bank", "ACT", "RD", t.tRCD - t.AL, "tRCD"),
+        Constraint("bank", "ACT", "WR", t.tRCD - t.AL, "tRCD"),
+        Constraint("bank", "ACT", "PREpb", t.tRAS, "tRAS"),
+        Constraint("bank", "RD", "PREpb", t.AL + t.tRTP, "tRTP"),
+        Constraint("bank", "WR", "PREpb", write_recovery, "tWR"),
+        Constraint("bank", "PREpb", "ACT", t.tRP, "tRP"),
         # the rank as a whole
-        Constraint("rank", "ACT", "ACT", t.tRRD_S),
-        Constraint("rank", "ACT", "ACT", t.tFAW, window=4),
-        Constraint("rank", "ACT", "PREab", t.tRAS),
-        Constraint("rank", "RD", "PREab", t.AL + t.tRTP),
-        Constraint("rank", "WR", "PREab", write_recovery),
-        Constraint("rank", "PREab", "ACT", t.tRP),
+        Constraint("rank", "ACT", "ACT", t.tRRD_S, "tRRD_S"),
+        Constraint("rank", "ACT", "ACT", t.tFAW, "tFAW", window=4),
+        Constraint("rank", "ACT", "PREab", t.tRAS, "tRAS"),
+        Constraint("rank", "RD", "PREab", t.AL + t.tRTP, "tRTP"),
+        Constraint("rank", "WR", "PREab", write_recovery, "tWR"),
+        Constraint("rank", "PREab", "ACT", t.tRP, "tRP"),
         # refresh
-        Constraint("rank", "ACT", "REFab", t.tRC),
-        Constraint("rank", "PREpb", "REFab", t.tRP),
-        Constraint("rank", "PREab", "REFab", t.tRP),
-        Constraint("rank", "REFab", "ACT", t.tRFC),
-        Constraint("rank", "REFab", "REFab", t.tRFC),
+        Constraint("rank", "ACT", "REFab", t.tRC, "tRC"),
+        Constraint("rank", "PREpb", "REFab", t.tRP, "tRP"),
+        Constraint("rank", "PREab", "REFab", t.tRP, "tRP"),
+        Constraint("rank", "REFab", "ACT", t.tRFC, "refresh"),
+        Constraint("rank", "REFab", "REFab", t.tRFC, "refresh"),
     ]
 
 
-def constraint_arrays(table: list[Constraint]) -> tuple[Ints, Ints]:
-    """Rows sorted by the earlier command, and for each command its first row (one more at the end)."""
-    rows = sorted(
+def constraint_arrays(table: list[Constraint]) -> tuple[Ints, Ints, list[str]]:
+    """Rows sorted by the earlier command, for each command its first row (one more at the end), and the rows' names."""
+    table = sorted(table, key=lambda c: COMMAND_NAMES.index(c.earlier))
+    rows = [
         (
             COMMAND_NAMES.index(c.earlier),
             SCOPES[c.scope],
@@ -90,10 +95,10 @@ def constraint_arrays(table: list[Constraint]) -> tuple[Ints, Ints]:
             c.window,
         )
         for c in table
-    )
+    ]
     constraints = np.array(rows, np.int64)
     first = np.searchsorted(constraints[:, k.EARLIER], np.arange(k.COMMAND_KINDS + 1)).astype(np.int64)
-    return constraints, first
+    return constraints, first, [c.name for c in table]
 
 
 class FrfcfsChannel(Channel):
@@ -138,7 +143,9 @@ class FrfcfsChannel(Channel):
         self.params: Ints = np.zeros(k.PARAMS_SIZE, np.int64)
         for position, value in values.items():
             self.params[position] = value
-        self.control: Ints = np.zeros(k.CONTROL_SIZE, np.int64)
+        self.constraints, self.first_row, self._constraint_names = constraint_arrays(timing_table(t))
+        self.control: Ints = np.zeros(k.WAITS + len(self.constraints) + k.WAITS_EXTRA, np.int64)
+        self.control[k.WAIT_REASON] = -1
         self.ranks: Ints = np.zeros((o.ranks, k.RANK_FIELDS), np.int64)
         interval = t.tREFI // o.ranks
         for rank in range(o.ranks):
@@ -149,8 +156,8 @@ class FrfcfsChannel(Channel):
         depth = max(controller.read_queue, controller.write_queue, o.ranks * o.banks)
         self.queues: Ints = np.zeros((3, depth, k.HELD_FIELDS), np.int64)
         nodes = 1 + o.ranks * (1 + o.bank_groups + o.banks)
-        self.ready: Ints = np.zeros((nodes, k.COMMAND_KINDS), np.int64)
-        self.constraints, self.first_row = constraint_arrays(timing_table(t))
+        self.ready: Ints = np.zeros((2, nodes, k.COMMAND_KINDS), np.int64)
+        self.ready[k.CAUSE] = -1
         widest = int(self.constraints[:, k.WINDOW].max())
         self.windows: Ints = np.full((len(self.constraints), nodes, widest + 1), -t.tFAW, np.int64)
         self.windows[:, :, 1:] = np.where(
@@ -212,3 +219,14 @@ class FrfcfsChannel(Channel):
             rank_active_cycles=total[k.ACTIVE_CYCLES],
             rank_standby_cycles=total[k.STANDBY_CYCLES],
         ).with_energy(self.config)
+
+    def waits(self) -> dict[str, int]:
+        """Clocks in which no command went out, by what the first command that could have gone next waited for."""
+        clocks = self.control[k.WAITS :].tolist()
+        if self.control[k.WAIT_REASON] >= 0:
+            clocks[int(self.control[k.WAIT_REASON]) - k.WAITS] += self._now_edge - int(self.control[k.WAIT_FROM])
+        result: dict[str, int] = {}
+        for name, count in zip([*self._constraint_names, "refresh", "no request", "other"], clocks, strict=True):
+            if count:
+                result[name] = result.get(name, 0) + count
+        return result

@@ -96,7 +96,17 @@ REFRESH_HEAD = 4
 REFRESH_TAIL = 5
 FORWARDED = 6
 MERGED = 7
-CONTROL_SIZE = 8
+WAIT_FROM = 8  # edge from which the next wait is charged
+WAIT_REASON = 9  # position in WAITS, or -1: a command was issued
+WAITS = 10  # clocks waited: for each row of the constraint table, then the three below
+FOR_REFRESH = 0  # a refresh is being made ready
+FOR_REQUESTS = 1  # the controller holds none
+FOR_OTHERS = 2
+WAITS_EXTRA = 3
+
+# planes of ready
+TIME = 0
+CAUSE = 1  # row of the constraint table that set the time
 
 # ranks
 DUE = 0
@@ -172,7 +182,10 @@ def _raise_ready(ready: Ints, windows: Ints, constraints: Ints, row: int, node: 
         position = (position + 1) % window
         windows[row, node, window] = position
         since = windows[row, node, position]  # the window-th last one
-    ready[node, later] = max(ready[node, later], since + constraints[row, DELAY])
+    at = since + constraints[row, DELAY]
+    if at > ready[TIME, node, later]:
+        ready[TIME, node, later] = at
+        ready[CAUSE, node, later] = row
 
 
 @compiled_helper
@@ -303,23 +316,28 @@ def _refresh_due(t: int, params: Ints, control: Ints, ranks: Ints, refreshes: In
 
 
 @compiled_helper
-def _first_ready(t: int, ready: Ints, banks: Ints, queues: Ints, which: int, held: int) -> tuple[int, int, int]:
+def _first_ready(t: int, ready: Ints, banks: Ints, queues: Ints, which: int, held: int) -> tuple[int, int, int, int]:
     """The oldest request of a queue whose next command may go now.
 
-    Returns (position or -1, its command, next edge to look). The command may be a PRE that must not go, because a
-    request of the active buffer waits for the row: then nothing goes in this clock, as in Ramulator.
+    Returns (position or -1, its command, next edge to look, constraint that keeps the first command from going until
+    then). The command may be a PRE that must not go, because a request of the active buffer waits for the row: then
+    nothing goes in this clock, as in Ramulator.
     """
     best = -1
     best_command = -1
     best_arrived = NEVER
     wake = NEVER
+    cause = -1
     for i in range(held):
         bank_index = queues[which, i, BANK_INDEX]
         command = _needed_command(banks, bank_index, queues[which, i, ROW], queues[which, i, OP])
-        at = max(
-            max(ready[0, command], ready[queues[which, i, RANK_NODE], command]),
-            max(ready[queues[which, i, GROUP_NODE], command], ready[queues[which, i, BANK_NODE], command]),
-        )
+        node = 0
+        at = ready[TIME, 0, command]
+        for level in range(RANK_NODE, BANK_NODE + 1):
+            other = queues[which, i, level]
+            if ready[TIME, other, command] > at:
+                node = other
+                at = ready[TIME, other, command]
         if at <= t:
             if queues[which, i, ARRIVED] < best_arrived:
                 best = i
@@ -327,9 +345,10 @@ def _first_ready(t: int, ready: Ints, banks: Ints, queues: Ints, which: int, hel
                 best_arrived = queues[which, i, ARRIVED]
                 if which != 2:
                     break  # reads and writes stand in order of arrival
-        else:
-            wake = min(wake, at)
-    return best, best_command, wake
+        elif at < wake:
+            wake = at
+            cause = ready[CAUSE, node, command]
+    return best, best_command, wake, cause
 
 
 @compiled_helper
@@ -406,7 +425,7 @@ def _refresh_work(
     rank = refreshes[control[REFRESH_HEAD] % refreshes.shape[0]]
     first = rank * params[BANKS]
     command = CMD_REF if ranks[rank, UNCLOSED] == 0 else CMD_PREA
-    at = max(ready[0, command], ready[1 + rank, command])
+    at = max(ready[TIME, 0, command], ready[TIME, 1 + rank, command])
     if at > t:
         return False, int(at)
     if command == CMD_PREA:
@@ -450,9 +469,12 @@ def run(
     Returns WAKE, the first edge not yet run at which something can happen.
     """
     t = int(io[WAKE])
+    extra = WAITS + constraints.shape[0]
     while t < until:
         if io[LOGGING] == 1 and io[COMMANDS] >= command_log.shape[0]:
             break
+        if control[WAIT_REASON] >= 0:
+            control[control[WAIT_REASON]] += t - control[WAIT_FROM]
         acted, wake = _accept(t, 0, params, io, control, queues, staged, flight, request_log)
         taken, edge = _accept(t, 1, params, io, control, queues, staged, flight, request_log)
         acted |= taken
@@ -460,26 +482,40 @@ def run(
         wake = min(wake, _refresh_due(t, params, control, ranks, refreshes))
 
         which = 2
-        position, command, edge = _first_ready(t, ready, banks, queues, 2, control[ACTIVE_HELD])
+        issued = False
+        position, command, edge, cause = _first_ready(t, ready, banks, queues, 2, control[ACTIVE_HELD])
         wake = min(wake, edge)
+        reason = extra + FOR_OTHERS
         if position < 0:
             if control[REFRESH_HEAD] < control[REFRESH_TAIL]:
+                reason = extra + FOR_REFRESH
                 issued, edge = _refresh_work(
                     t, params, io, control, ranks, banks, ready, windows, constraints, first_row, refreshes, command_log
                 )
-                acted |= issued
                 wake = min(wake, edge)
             else:
                 _set_write_mode(params, control)
                 which = control[WRITE_MODE]
-                position, command, edge = _first_ready(t, ready, banks, queues, which, control[READS_HELD + which])
+                active_edge = edge
+                position, command, edge, other = _first_ready(
+                    t, ready, banks, queues, which, control[READS_HELD + which]
+                )
                 wake = min(wake, edge)
+                if edge < active_edge:
+                    cause = other
+                if cause >= 0:
+                    reason = WAITS + cause
+                elif control[READS_HELD] + control[WRITES_HELD] + control[ACTIVE_HELD] == 0:
+                    reason = extra + FOR_REQUESTS
         if position >= 0 and not (command == CMD_PRE and banks[queues[which, position, BANK_INDEX], HELD_OPEN] == 1):
             _issue(
                 t, which, position, command, params, io, control, ranks, banks, queues, ready, windows, constraints,
                 first_row, flight, request_log, command_log,
             )  # fmt: skip
-            acted = True
+            issued = True
+        control[WAIT_FROM] = t
+        control[WAIT_REASON] = -1 if issued else reason
+        acted |= issued
         t = t + 1 if acted else max(wake, t + 1)
     io[WAKE] = t
     first = NEVER

@@ -78,6 +78,19 @@ class DramSystem:
             total = total + channel.stats()
         return total
 
+    def waits(self) -> dict[str, int]:
+        """Where the command slots went (policy ``frfcfs``; empty for ``dramsim2``).
+
+        Clocks of all channels in which no command was issued, by what the first command that could have gone next was
+        waiting for: a JEDEC delay, ``data bus``, ``read to write``, ``refresh``, ``no request``. With the number of
+        commands issued they add up to ``stats.total_cycles`` of every channel.
+        """
+        total: dict[str, int] = {}
+        for channel in self.channels:
+            for reason, clocks in channel.waits().items():
+                total[reason] = total.get(reason, 0) + clocks
+        return dict(sorted(total.items(), key=lambda item: -item[1]))
+
     def channel_of(self, address: int) -> int:
         """Channel that holds a byte address."""
         return (address >> self._channel_shift) & self._channel_mask
