@@ -124,6 +124,7 @@ class Accelerator:
         chunked = architecture.machine.chunk_packets is not None
         self.dram = DramSide(self.dram_ports, layout, self.network, self._nearest, chunked)
         self.global_buffer = parts.global_buffer(
+            self.env,
             tuple(buffer_endpoints),
             {
                 tensor: self._slot(architecture.mesh_level)
@@ -233,8 +234,10 @@ class Accelerator:
             self.env, self.global_buffer, buffers, traffic.pe["outputs"], own, self.dram, widths, self.ledger
         )
 
-    def _feeds(self) -> list[Feed]:
-        feeds = []
+    def _feeds(self) -> tuple[list[Feed], list[Feed]]:
+        """The feeds of the DRAM and those of the global buffer."""
+        from_dram: list[Feed] = []
+        from_buffer: list[Feed] = []
         for tensor in OPERANDS:
             bits = tensor_bits(self.traffic, tensor)
             residency = self.traffic.pe[tensor]
@@ -247,10 +250,11 @@ class Accelerator:
             if own is not None:
                 source, upstream = self.global_buffer, (own, self.global_buffer.slots[tensor])
                 key: FlowKey = (tensor, "dram", "global_buffer", "fill")
-                feeds.append(Feed(tensor, own, [(self.global_buffer,)], self.dram, bits, self.ledger, key))
+                from_dram.append(Feed(tensor, own, [(self.global_buffer,)], self.dram, bits, self.ledger, key))
             key = (tensor, "dram" if own is None else "global_buffer", "pe", "fill")
+            feeds = from_dram if own is None else from_buffer
             feeds.append(Feed(tensor, residency, groups, source, bits, self.ledger, key, upstream))
-        return feeds
+        return from_dram, from_buffer
 
     # ---- running
 
@@ -263,10 +267,10 @@ class Accelerator:
         """
         started = time.perf_counter()
         env = self.env
-        self.dram.start()
+        from_dram, from_buffer = self._feeds()
+        feeds = [*self.dram.start(env, from_dram), *self.global_buffer.start(from_buffer)]
         roots = [self.pes[number] for number in self.roots]
         self.home.start(roots)
-        feeds = [env.process(feed.run()) for feed in self._feeds()]
         partial_bits = tensor_bits(self.traffic, "outputs", finished=False)
         processes: list[Any] = [x for pe in self.pes.values() for x in pe.start(self.pes, self.home, partial_bits)]
         everything = env.all_of([*processes, *feeds, self.home.finished()])

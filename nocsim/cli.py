@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from cosa.terminal import check_output, out, run
+from cosa.terminal import check_output, out, out_json, run
 
 app = typer.Typer(
     name="nocsim",
@@ -82,6 +82,14 @@ def run_command(
     out(text(result))
     if json_file is not None:
         out(f"\nwritten to {json_file}\n")
+
+
+@app.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of a result file."""
+    from nocsim.result import Result
+
+    out_json({"$schema": "https://json-schema.org/draft/2020-12/schema"} | Result.model_json_schema())
 
 
 if __name__ == "__main__":

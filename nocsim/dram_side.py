@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import simpy
+
 from cosa.workload import Tensor
 from nocsim.dram_port import AddressLayout, DramPort
-from nocsim.feed import Part
+from nocsim.feed import Feed, Part
 from nocsim.holder import Holder
 from nocsim.network import Message, Network
 
@@ -38,10 +40,11 @@ class DramSide:
         self.ports, self.layout = ports, layout
         self._network, self._nearest, self._chunked = network, nearest, chunked
 
-    def start(self) -> None:
-        """Begin to serve."""
+    def start(self, env: simpy.Environment, feeds: list[Feed]) -> list[Any]:
+        """Begin to serve and to send operands; returns the processes to wait for."""
         for port in self.ports:
             port.start()
+        return [env.process(feed.run()) for feed in feeds]
 
     def _shares(self, burst: int, n_bytes: int) -> list[tuple[DramPort, int, int]]:
         """(port, first burst, bytes) of each port that has a share of a run of bytes."""

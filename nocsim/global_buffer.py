@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
+import simpy
+
 from cosa.workload import Tensor
 from nocsim.dram_side import Nearest
-from nocsim.feed import Part
+from nocsim.feed import Feed, Part
 from nocsim.holder import Holder, Slot
 from nocsim.network import Network
 
@@ -15,13 +17,16 @@ Process = Generator[Any, Any, None]
 
 
 class GlobalBuffer(Holder):
-    """Sends tiles to the PEs. Streams of one port take turns chunk by chunk, because each has one chunk queued there.
+    """Sends tiles to the PEs: one process for each operand it keeps (`start`), others for outputs (see `output_home`).
+
+    Streams of one port take turns chunk by chunk, because each has one chunk queued there.
 
     A group of PEs is served by the port with the fewest hops to them; of equal ones, by the one with fewer groups.
     """
 
     def __init__(
         self,
+        env: simpy.Environment,
         endpoints: tuple[int, ...],
         slots: dict[Tensor, Slot],
         network: Network,
@@ -30,10 +35,15 @@ class GlobalBuffer(Holder):
         chunk_packets: int | None,
     ) -> None:
         super().__init__(endpoints, slots)
+        self._env = env
         self._network, self._nearest, self._hops = network, nearest, hops
         self._chunk_bytes = chunk_packets * network.packetiser.payload_bytes if chunk_packets else None
         self._port: dict[tuple[str, int], int] = {}
         self._groups_at = dict.fromkeys(endpoints, 0)
+
+    def start(self, feeds: list[Feed]) -> list[Any]:
+        """Begin to send operands; returns the processes to wait for."""
+        return [self._env.process(feed.run()) for feed in feeds]
 
     def port_for(self, source: Holder) -> int:
         """The endpoint that takes what a node sends."""

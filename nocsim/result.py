@@ -11,6 +11,7 @@ from cosa.workload import TENSORS, Tensor
 from nocsim.accelerator import Accelerator
 from nocsim.ledger import FlowKind
 from nocsim.routing import multicast_tree, unicast_route
+from nocsim.topology import LinkKind
 
 
 class Cycles(Model):
@@ -73,7 +74,7 @@ class NodeBytes(Model):
 
 
 class LinkLoad(Model):
-    """One directed link of the mesh, or the port between a node and its router (then one end is a node)."""
+    """One directed link between routers, or a port: injection from a node into its router, ejection to the node."""
 
     link: str
     kind: Literal["mesh", "injection", "ejection"]
@@ -255,22 +256,28 @@ def _links(accelerator: Accelerator, total: int) -> tuple[LinkLoad, ...]:
             for place, amount in enumerate((load.packets, load.flits, load.n_bytes)):
                 sums[place] += amount
     flits = accelerator.mesh.link_flits()
+    ports = {node.endpoint for node in accelerator.dram_ports} | set(accelerator.global_buffer.endpoints)
+    ports |= {pe.endpoints[0] for pe in accelerator.pes.values()}
+    listed = {link.number for link in topology.links() if link.kind == LinkKind.ROUTER}
+    listed |= {
+        link for endpoint in ports for link in (topology.injection_link(endpoint), topology.ejection_link(endpoint))
+    }
     return tuple(
         LinkLoad(
             link=topology.link_name(number),
-            kind=_LINK_KINDS[topology.link(number).kind.name],
+            kind=_LINK_KINDS[topology.link(number).kind],
             flits=int(flits[number]),
             busy_share=int(flits[number]) / total,
-            tensors={t: Load(packets=p, flits=f, bytes=b) for t, (p, f, b) in sorted(loads[number].items())},
+            tensors={t: Load(packets=p, flits=f, bytes=b) for t, (p, f, b) in sorted(loads.get(number, {}).items())},
         )
-        for number in sorted(loads)
+        for number in sorted(listed)
     )
 
 
-_LINK_KINDS: dict[str, Literal["mesh", "injection", "ejection"]] = {
-    "ROUTER": "mesh",
-    "INJECTION": "injection",
-    "EJECTION": "ejection",
+_LINK_KINDS: dict[LinkKind, Literal["mesh", "injection", "ejection"]] = {
+    LinkKind.ROUTER: "mesh",
+    LinkKind.INJECTION: "injection",
+    LinkKind.EJECTION: "ejection",
 }
 
 

@@ -33,9 +33,7 @@ def architecture(
         for i, keeps in enumerate(pe_levels)
     ]
     keeps = ["inputs", "outputs"] if buffer_keeps is None else buffer_keeps
-    levels.append(
-        {"name": "GB", "keeps": keeps, "capacity_words": capacity, "buffers": buffers, "fanout": "mesh"}
-    )
+    levels.append({"name": "GB", "keeps": keeps, "capacity_words": capacity, "buffers": buffers, "fanout": "mesh"})
     levels.append({"name": "DRAM", "keeps": ["weights", "inputs", "outputs"], "capacity_words": None})
     data = {
         "name": "small",
@@ -125,9 +123,7 @@ def random_nest(rng: random.Random, layer: Layer, arch: Architecture) -> tuple[S
     for index, level in enumerate(arch.levels):
         rng.shuffle(temporal[index])
         rng.shuffle(spatial[index])
-        nest.append(
-            ScheduleLevel(level=level.name, keeps=level.keeps, loops=tuple(temporal[index] + spatial[index]))
-        )
+        nest.append(ScheduleLevel(level=level.name, keeps=level.keeps, loops=tuple(temporal[index] + spatial[index])))
     return tuple(nest[::-1])
 
 

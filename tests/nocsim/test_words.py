@@ -18,9 +18,7 @@ def test_random_schedules_move_the_words_of_the_oracle(block: int) -> None:
         expected = count_words(schedule)
         accelerator = Accelerator(schedule, ideal_network=True, ideal_memory=True)
         accelerator.run()
-        simulated = {
-            key: (count.sent_words, count.received_words) for key, count in accelerator.ledger.flows.items()
-        }
+        simulated = {key: (count.sent_words, count.received_words) for key, count in accelerator.ledger.flows.items()}
         assert simulated == expected, f"seed {seed}"
         traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
         closed = {(f.tensor, f.source, f.destination, f.kind): (f.sent_words, f.received_words) for f in traffic.flows}
