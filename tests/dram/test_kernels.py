@@ -1,12 +1,16 @@
 """The kernel files repeat the positions they share; here they are compared."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dram.queues_kernel as shared
 from dram import dramsim2_kernel, frfcfs_kernel
+from dram.compile import compiled
 
 NAMES = [name for name in vars(shared) if name.isupper() and not name.endswith(("_SIZE", "_FIELDS"))]
 
@@ -24,3 +28,19 @@ def test_kernel_file_imports_nothing_whose_change_a_cache_would_miss(kernel: obj
     tree = ast.parse(Path(str(vars(kernel)["__file__"])).read_text())
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported <= {"dram.compile"}
+
+
+def test_without_a_place_for_the_cache_functions_are_compiled_all_the_same() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def double(x):\n    return 2 * x\n", namespace)  # no file, so numba finds no cache place
+    assert compiled(namespace["double"])(21) == 42
+
+
+def test_importing_compiles_nothing() -> None:
+    code = (
+        "import dram, dram.reference\n"
+        "from dram import dramsim2_kernel, frfcfs_kernel, queues_kernel\n"
+        "for f in (dramsim2_kernel.run, frfcfs_kernel.run, queues_kernel.push):\n"
+        "    assert not f.signatures\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
