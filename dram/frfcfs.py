@@ -122,7 +122,8 @@ class FrfcfsChannel(Channel):
             k.WRITE_QUEUE: controller.write_queue,
             # "held > share x size" and "held < share x size" in whole numbers
             k.DRAIN_ABOVE: int(np.floor(controller.drain_above * controller.write_queue)),
-            k.DRAIN_BELOW: int(np.ceil(controller.drain_below * controller.write_queue)),
+            # with no write left, waiting reads must go even if drain_below is 0
+            k.DRAIN_BELOW: max(int(np.ceil(controller.drain_below * controller.write_queue)), 1),
             k.READ_LATENCY: read_clocks,
             k.WRITE_LATENCY: write_clocks,
             k.FORWARD_LATENCY: min(read_clocks, write_clocks) if forward is None else forward,

@@ -141,6 +141,7 @@ VARIANTS: list[tuple[str, dict[str, object], dict[str, object]]] = [
     ("ddr3_1333_x4", {"page": "close", "queues": "per_bank"}, {"tREFI": 400}),
     ("ddr3_1333_x4", {"transaction_queue": 1, "command_queue": 2}, {"tREFI": 200}),
     ("ddr4_2400_x8", {}, {"tREFI": 700}),
+    ("ddr4_2400_x8", {"drain_below": 0, "drain_above": 1}, {}),
     ("ddr4_2400_x8", {"read_queue": 3, "write_queue": 2, "forward_clocks": 0}, {}),
 ]
 
