@@ -18,7 +18,7 @@ from cosa.workload import Tensor
 from dram.system import DramSystem
 from nocsim.conductor import Conductor
 from nocsim.dataflow import ReductionTree, StepTable, distinct_tiles, tensor_bits
-from nocsim.dram_port import AddressLayout, DramPort
+from nocsim.dram_port import READ, WRITE, AddressLayout, DramPort
 from nocsim.dram_setup import clocks_per_core_cycle, dram_config
 from nocsim.dram_side import DramSide
 from nocsim.errors import SimulationError
@@ -257,6 +257,19 @@ class Accelerator:
         return from_dram, from_buffer
 
     # ---- running
+
+    def load_kernels(self) -> float:
+        """Compile the islands' kernels, or load them from the cache, before the clock runs; returns the seconds."""
+        started = time.perf_counter()
+        if self.mesh is not None:
+            self.mesh.run(self.mesh.now)
+        if self.channels:
+            scratch = DramSystem(self.dram_config, self.clocks_per_core_cycle)
+            for op in (READ, WRITE):
+                scratch.submit(0, op, 0, op)
+            while scratch.pending:
+                scratch.advance(scratch.earliest_visible_cycle() or 0)
+        return time.perf_counter() - started
 
     def run(self) -> float:
         """Simulate to the end; returns the seconds it took. `self.env.now` is then the total in cycles.

@@ -53,8 +53,10 @@ def simulate(
     started = time.perf_counter()
     found = resolve(schedule, architecture, mesh)
     accelerator = Accelerator(found, ideal_network=ideal_network, ideal_memory=ideal_memory, parts=parts)
+    loading = accelerator.load_kernels()
     seconds = accelerator.run()
-    return collect(accelerator, Timing(simulate_seconds=seconds, total_seconds=time.perf_counter() - started))
+    timing = Timing(load_kernels_seconds=loading, simulate_seconds=seconds, total_seconds=time.perf_counter() - started)
+    return collect(accelerator, timing)
 
 
 def resolve(

@@ -30,7 +30,8 @@ def text(result: Result) -> str:
     ]
     if result.timing is not None:
         rate = result.cycles.total / max(result.timing.simulate_seconds, 1e-9)
-        lines += ["", f"simulated in {result.timing.simulate_seconds:.2f} s ({rate:,.0f} cycles a second)"]
+        loading = f"kernels loaded in {result.timing.load_kernels_seconds:.2f} s"
+        lines += ["", f"simulated in {result.timing.simulate_seconds:.2f} s ({rate:,.0f} cycles a second), {loading}"]
     return "\n".join(lines) + "\n"
 
 
