@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from cosa.terminal import check_output, out, out_json, run
+from nocsim import cli_transactions
 
 app = typer.Typer(
     name="nocsim",
@@ -20,6 +21,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+cli_transactions.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,113 @@
+"""Replay of the published simulator's transactions: equal in every start and end, with and without DRAM."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from cosa.errors import InputError
+from nocsim.cli import main
+from nocsim.errors import SimulationError
+from nocsim.replay_transactions import replay_transactions
+from nocsim.transactions import Transaction, read_transactions, time_lines
+
+DATA = Path(__file__).parents[1] / "data" / "endtoend"
+SHARED = Path(__file__).parents[3] / "shared" / "reference" / "noc" / "endtoend"
+
+TOTALS = {
+    "example_56_56_64_64.no_dram": 145885,
+    "example_56_56_64_64.dramsim2": 197567,
+    "deepbench-09_OCR-mapB.no_dram": 91628,
+    "deepbench-09_OCR-mapB.dramsim2": 113297,
+}
+
+
+@pytest.fixture
+def unpacked(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / f"{request.param}.csv"
+    path.write_bytes(gzip.decompress((DATA / f"{request.param}.transactions.csv.gz").read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("unpacked", TOTALS, indirect=True)
+def test_every_start_and_end_is_equal(unpacked: Path) -> None:
+    transactions = read_transactions(unpacked)
+    variant = unpacked.stem.rsplit(".", 1)[1]
+    replay = replay_transactions(transactions, 4, 5, "none" if variant == "no_dram" else variant)
+    assert replay.total_cycles == TOTALS[unpacked.stem]
+    assert time_lines(transactions, replay.times) == unpacked.read_text().splitlines()
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the full reference folder is not here")
+@pytest.mark.parametrize("path", sorted(SHARED.glob("*.no_dram.transactions.csv")), ids=lambda path: path.name)
+def test_all_runs_without_dram(path: Path) -> None:
+    transactions = read_transactions(path)
+    replay = replay_transactions(transactions, 4, 5)
+    assert time_lines(transactions, replay.times) == path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("unpacked", ["example_56_56_64_64.no_dram"], indirect=True)
+def test_command_line_and_published_layout(unpacked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published list has numbered operations, a source column and comment lines; times come out the same."""
+    transactions = read_transactions(unpacked)
+    operations = {"unicast": 0, "multicast": 1, "compute": 2}
+    lines = ["# tc_id,actor_id,op,size,src,dest,dep"]
+    for x in transactions:
+        destinations = " ".join(map(str, x.destinations))
+        dependencies = " ".join(map(str, x.dependencies))
+        lines.append(f"{x.number},{x.actor},{operations[x.operation]},{x.size},{x.actor},{destinations},{dependencies}")
+    published = tmp_path / "tc.csv"
+    published.write_text("\n".join(lines) + "\n")
+    output = tmp_path / "out.csv"
+    assert main(["replay-transactions", str(published), "--mesh", "4x5", "--memory", "none", "-o", str(output)]) == 0
+    assert "total cycles 145885" in capsys.readouterr().out
+    starts = [line.split(",")[9:12] for line in output.read_text().splitlines()[1:]]
+    assert starts == [line.split(",")[9:12] for line in unpacked.read_text().splitlines()[1:]]
+
+
+def test_order_of_endpoints_within_a_cycle() -> None:
+    """A completion at endpoint 1 in cycle t lets endpoint 2 start in t, but endpoint 0 only in t + 1."""
+    transactions = [
+        Transaction(0, 1, "compute", 10),
+        Transaction(1, 2, "compute", 5, dependencies=(0,)),
+        Transaction(2, 0, "compute", 5, dependencies=(0,)),
+        Transaction(3, 1, "compute", 5),
+    ]
+    times = replay_transactions(transactions, 2, 2).times
+    assert (times[0].start, times[0].end) == (2, 12)
+    assert times[1].start == 12 and times[2].start == 13
+    assert times[3].start == 13
+
+
+def test_a_cycle_of_dependencies_is_told() -> None:
+    transactions = [Transaction(0, 0, "compute", 1, (), (1,)), Transaction(1, 1, "compute", 1, (), (0,))]
+    with pytest.raises(SimulationError, match="2 transactions wait for each other"):
+        replay_transactions(transactions, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("", "no transactions"),
+        ("a,b\n1,2\n", "unknown columns"),
+        ("tc,actor,op,size,dests\n", "missing column"),
+        ("tc,actor,op,size,dests,deps\n0,0,fly,1,1,\n", "op: no such operation"),
+        ("tc,actor,op,size,dests,deps\n0,0,unicast,x,1,\n", "size: not numbers"),
+        ("tc,actor,op,size,dests,deps\n0,0,unicast,0,1,\n", "size: too small"),
+        ("tc,actor,op,size,dests,deps\n0,0,unicast,1,1 2,\n", "a unicast with 2 destinations"),
+        ("tc,actor,op,size,dests,deps\n0,0,compute,1,,7\n", "depends on one that is not there"),
+        ("tc,actor,op,size,dests,deps\n0,0,compute,1,,\n0,1,compute,1,,\n", "stands twice"),
+    ],
+)
+def test_bad_lists(text: str, phrase: str, tmp_path: Path) -> None:
+    path = tmp_path / "tc.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=phrase):
+        read_transactions(path)
+
+
+def test_endpoints_outside_the_mesh() -> None:
+    with pytest.raises(InputError, match=r"outside the 2x2 mesh \(found 99\)"):
+        replay_transactions([Transaction(0, 0, "unicast", 1, (99,))], 2, 2)
