@@ -16,7 +16,7 @@ from typing import Any
 import simpy
 
 from nocsim.errors import SimulationError
-from nocsim.memory import Done, DramMemory
+from nocsim.memory import Access, DramMemory
 from nocsim.mesh import Mesh, Report
 from nocsim.network import MeshNetwork
 
@@ -58,7 +58,7 @@ class Conductor:
         horizon = int(min(self._env.peek(), _NEVER))
         cycle = now
         reports: list[Report] = []
-        done: list[Done] = []
+        done: list[Access] = []
         while cycle < horizon and not reports and not done:
             first_memory = memory.earliest_visible_cycle() if memory else None
             mesh_idle = mesh is None or mesh.idle
@@ -85,9 +85,9 @@ class Conductor:
         # With nothing seen, the horizon was reached: processes run there, then it is the conductor's turn again.
         self._at(self._turn, cycle - now, _AFTER_ALL)
 
-    def _deliver(self, reports: list[Report], done: list[Done]) -> None:
+    def _deliver(self, reports: list[Report], done: list[Access]) -> None:
         for kind, number, dst, _ in reports:
             assert self._network is not None
             self._network.report(kind, number, dst)
-        for call in done:
-            call()
+        for access in done:
+            access.finish()

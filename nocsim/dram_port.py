@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -80,10 +80,42 @@ class _Chunk:
 
 
 @dataclass
-class _Burst:
+class _ReadBurst:
+    """One burst under way to a port."""
+
+    port: DramPort
     chunk: _Chunk
     n_bytes: int
-    done: bool = field(default=False)
+    done: bool = False
+
+    def quietly(self) -> bool:
+        """See `nocsim.memory.Access`: most bursts only let a packet go."""
+        return self.port.data_quietly(self)
+
+    def finish(self) -> None:
+        """See `nocsim.memory.Access`."""
+        self.port.data(self)
+
+
+@dataclass
+class _Write:
+    """The bursts of a piece that is being written."""
+
+    bursts: int
+    written: Callable[[], None]
+
+    def quietly(self) -> bool:
+        """See `nocsim.memory.Access`: only the last burst is heard of."""
+        if self.bursts == 1:
+            return False
+        self.bursts -= 1
+        return True
+
+    def finish(self) -> None:
+        """See `nocsim.memory.Access`."""
+        self.bursts -= 1
+        if not self.bursts:
+            self.written()
 
 
 class DramPort:
@@ -111,7 +143,7 @@ class DramPort:
         self._in_flight = 0
         self._issued = 0
         self._completed = Counter(env)
-        self._order: deque[_Burst] = deque()
+        self._order: deque[_ReadBurst] = deque()
         self._reserved_packets = 0
         self._drained_packets = Counter(env)
         payload = network.packetiser.payload_bytes
@@ -172,16 +204,25 @@ class DramPort:
         burst_bytes = self._layout.burst_bytes
         while n_bytes:
             if self._issued - self._completed.value >= limit:
-                yield self._completed.reach(self._issued - limit + 1)
+                # With many in flight it goes on when an eighth of them is done: fewer turns, the DRAM stays busy.
+                yield self._completed.reach(self._issued - limit + max(1, limit // 8))
             self._issued += 1
-            burst = _Burst(chunk, min(n_bytes, burst_bytes))
+            burst = _ReadBurst(self, chunk, min(n_bytes, burst_bytes))
             n_bytes -= burst.n_bytes
             self._order.append(burst)
             channel, address = self._layout.place(read.burst)
             read.burst += read.stride
-            self._memory.submit(channel, READ, address, partial(self._data, burst))
+            self._memory.submit(channel, READ, address, burst)
 
-    def _data(self, burst: _Burst) -> None:
+    def data_quietly(self, burst: _ReadBurst) -> bool:
+        """Take a burst's data if that wakes no process."""
+        if self._completed.wakes_next or not self._network.releases_quietly:
+            return False
+        self.data(burst)
+        return True
+
+    def data(self, burst: _ReadBurst) -> None:
+        """A burst's data are there: packets that are complete may go, in order."""
         burst.done = True
         payload = self._network.packetiser.payload_bytes
         while self._order and self._order[0].done:
@@ -207,19 +248,15 @@ class DramPort:
 
     def write(self, n_bytes: int, burst: int, stride: int, packets: int, on_written: Callable[[], None]) -> None:
         """Write what has arrived: every `stride`-th burst from `burst`; `on_written` when the last data are out."""
-        bursts = -(-n_bytes // self._layout.burst_bytes)
-        left = bursts
 
-        def done() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                self._drained_packets.add(min(packets, self._machine.dram_write_buffer_packets))
-                on_written()
+        def written() -> None:
+            self._drained_packets.add(min(packets, self._machine.dram_write_buffer_packets))
+            on_written()
 
-        for number in range(bursts):
+        access = _Write(-(-n_bytes // self._layout.burst_bytes), written)
+        for number in range(access.bursts):
             channel, address = self._layout.place(burst + number * stride)
-            self._memory.submit(channel, WRITE, address, done)
+            self._memory.submit(channel, WRITE, address, access)
 
 
 def _ignore(_: int) -> None:

@@ -7,7 +7,15 @@ from typing import Any, Protocol
 
 import simpy
 
-Done = Callable[[], None]
+
+class Access(Protocol):
+    """What is to happen when an access is done."""
+
+    def quietly(self) -> bool:
+        """Do it if no process has to hear of it; False (and nothing done) if one has, then `finish` is called."""
+
+    def finish(self) -> None:
+        """Do it, in SimPy's present."""
 
 
 class Channel(Protocol):
@@ -30,8 +38,8 @@ class Channel(Protocol):
 class Memory(Protocol):
     """Serves accesses of one burst. Replaceable as a whole: DRAM channels, or `IdealMemory`."""
 
-    def submit(self, channel: int, op: int, address: int, done: Done) -> None:
-        """Queue an access of one burst at a channel; `done` is called when its data have been transferred."""
+    def submit(self, channel: int, op: int, address: int, access: Access) -> None:
+        """Queue an access of one burst at a channel; `access` hears of it when its data have been transferred."""
 
 
 class DramMemory:
@@ -39,13 +47,13 @@ class DramMemory:
 
     def __init__(self, env: simpy.Environment, channels: Sequence[Channel], wake: Callable[[], None]) -> None:
         self._env, self.channels, self._wake = env, channels, wake
-        self._done: dict[int, Done] = {}
+        self._accesses: dict[int, Access] = {}
         self._tag = 0
 
-    def submit(self, channel: int, op: int, address: int, done: Done) -> None:
+    def submit(self, channel: int, op: int, address: int, access: Access) -> None:
         """See `Memory`."""
         self._tag += 1
-        self._done[self._tag] = done
+        self._accesses[self._tag] = access
         self.channels[channel].submit(self._env.now, op, address, self._tag)
         self._wake()
 
@@ -54,11 +62,10 @@ class DramMemory:
         cycles = [c for c in (channel.earliest_visible_cycle() for channel in self.channels) if c is not None]
         return min(cycles) if cycles else None
 
-    def advance(self, cycle: int) -> list[Done]:
-        """Run all channels to `cycle`; what to call for the accesses that are done by then."""
-        return [
-            self._done.pop(tag) for channel in self.channels if channel.pending for tag, _ in channel.advance(cycle)
-        ]
+    def advance(self, cycle: int) -> list[Access]:
+        """Run all channels to `cycle`; the accesses done by then that a process has to hear of."""
+        done = [tag for channel in self.channels if channel.pending for tag, _ in channel.advance(cycle)]
+        return [access for access in map(self._accesses.pop, done) if not access.quietly()]
 
 
 class IdealMemory:
@@ -67,11 +74,11 @@ class IdealMemory:
     def __init__(self, env: simpy.Environment) -> None:
         self._env = env
 
-    def submit(self, channel: int, op: int, address: int, done: Done) -> None:
+    def submit(self, channel: int, op: int, address: int, access: Access) -> None:
         """See `Memory`."""
 
         def fire(_: Any) -> None:
-            done()
+            access.finish()
 
         event = self._env.event()
         event.callbacks.append(fire)

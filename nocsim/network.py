@@ -66,6 +66,8 @@ class Network(Protocol):
     """Moves messages. Replaceable as a whole: the mesh, or `IdealNetwork` to see what the mesh costs."""
 
     packetiser: Packetiser
+    releases_quietly: bool
+    """Whether `release` can be called outside SimPy's present, because nothing is heard of before the mesh runs on."""
     loads: dict[tuple[Tensor, int, tuple[int, ...]], Load]
     received_bytes: dict[tuple[Tensor, int], int]
 
@@ -106,6 +108,8 @@ class _Accounts:
 
 class MeshNetwork(_Accounts):
     """The cycle-exact mesh behind the conductor."""
+
+    releases_quietly = True
 
     def __init__(self, env: simpy.Environment, mesh: Mesh, noc: Noc, wake: Callable[[], None]) -> None:
         super().__init__(noc)
@@ -151,6 +155,8 @@ class MeshNetwork(_Accounts):
 
 class IdealNetwork(_Accounts):
     """Unlimited bandwidth, zero latency: every message arrives in the cycle in which it is sent."""
+
+    releases_quietly = False
 
     def __init__(self, env: simpy.Environment, noc: Noc) -> None:
         super().__init__(noc)

@@ -28,6 +28,11 @@ class Counter:
         while self._waiters and self._waiters[0][0] <= self.value:
             heappop(self._waiters)[2].succeed()
 
+    @property
+    def wakes_next(self) -> bool:
+        """Whether somebody waits for the very next count."""
+        return bool(self._waiters) and self._waiters[0][0] <= self.value + 1
+
     def reach(self, count: int) -> Any:
         """An event that fires once the count has reached `count` (at once if it has)."""
         event = self._env.event()
