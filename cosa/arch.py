@@ -1,4 +1,7 @@
-"""The architecture: memory levels with their fan-outs, the mesh, the DRAM block and the machine's switches."""
+"""The architecture: memory levels with their fan-outs, the mesh, the DRAM block and the machine's switches.
+
+Mesh and DRAM block are for the simulator; an architecture that is only evaluated analytically needs neither.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import json
 import re
 from importlib import resources
+from math import prod
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,13 +17,15 @@ from pydantic import Field, field_validator, model_validator
 
 from cosa.errors import FieldError, InputError, nearest_of
 from cosa.files import WHOLE, FileModel, Model
-from cosa.workload import Tensor
+from cosa.workload import Bits, Tensor
 
 Count = Annotated[int, Field(ge=1, le=2**31)]
 Cycles = Annotated[int, Field(ge=0, le=2**31)]
 Bandwidth = Annotated[float, Field(gt=0)]
+Picojoules = Annotated[float, Field(ge=0, le=1e12)]
 
 MAX_MESH = 64
+MAX_MACS = 2**40
 _MESH = re.compile(r"([1-9][0-9]?)x([1-9][0-9]?)")
 _MESH_ALLOWED = f"columns x rows, each from 1 to {MAX_MESH}, such as 4x4"
 
@@ -52,6 +58,11 @@ class Level(Model):
     second, shadow set beside it, so that the next tile may arrive while the present one is used; it takes nothing from
     the capacity unless the architecture says `shared_halves`. `fanout` is what the level's spatial loops spread over:
     a number, ``{x: , y: }``, or ``mesh`` for the level below which the mesh of PEs lies.
+
+    An access reads or writes a vector of `block_words` words of `word_bits` bits and costs `vector_access_energy_pj`
+    (null: estimated by `cosa.analytical.energy` for the `technology`; null there: DRAM at the outermost level, SRAM
+    elsewhere). `cluster_size` instances share one physical array. Bandwidths are words a cycle of one instance, over
+    all tensors it keeps (null: unlimited). The word width of a transfer on the network is the layer's, not this one.
     """
 
     name: str = Field(min_length=1, max_length=100)
@@ -61,6 +72,11 @@ class Level(Model):
     fanout: Count | Fanout | Literal["mesh"] = 1
     read_bandwidth_words_per_cycle: Bandwidth | None = None
     write_bandwidth_words_per_cycle: Bandwidth | None = None
+    word_bits: Annotated[int, Field(ge=1, le=1024)] = 8
+    block_words: Annotated[int, Field(ge=1, le=2**16)] = 1
+    cluster_size: Annotated[int, Field(ge=1, le=2**16)] = 1
+    technology: Literal["SRAM", "DRAM"] | None = None
+    vector_access_energy_pj: Picojoules | None = None
 
     @field_validator("keeps")
     @classmethod
@@ -205,8 +221,18 @@ class Machine(Model):
     dram_write_buffer_packets: Count = 64
 
 
+class Mac(Model):
+    """A multiply-accumulate unit: width of its operands, energy of one operation (null: estimated from the width)."""
+
+    word_bits: Bits = 8
+    energy_pj: Picojoules | None = None
+
+
 class Architecture(FileModel):
-    """An accelerator. Levels stand innermost first; the outermost is the DRAM and keeps everything."""
+    """An accelerator. Levels stand innermost first; the outermost is the DRAM and keeps everything.
+
+    `noc` and `dram` may be left out where nothing is simulated; `fanout: mesh` and `noc` need each other.
+    """
 
     kind: Literal["architecture"] = "architecture"
     schema_version: Annotated[Literal[1], WHOLE] = 1
@@ -215,8 +241,9 @@ class Architecture(FileModel):
     clock_ghz: Annotated[float, Field(gt=0, le=100)] = 1.0
     shared_halves: bool = False
     levels: Annotated[tuple[Level, ...], Field(min_length=2, max_length=16)]
-    noc: Noc
-    dram: DramBlock
+    mac: Mac = Mac()
+    noc: Noc | None = None
+    dram: DramBlock | None = None
     pe: Pe = Pe()
     machine: Machine = Machine()
 
@@ -242,21 +269,55 @@ class Architecture(FileModel):
             if level.capacity_words is None:
                 message = "only the outermost level is unbounded"
                 raise FieldError(message, path=f"{path}.capacity_words", value=None, allowed="a whole number >= 1")
-            for direction in ("read", "write"):
-                key = f"{direction}_bandwidth_words_per_cycle"
-                if (bandwidth := getattr(level, key)) is not None:
-                    message = "only the outermost level's bandwidth is modelled"
-                    raise FieldError(message, path=f"{path}.{key}", value=bandwidth, allowed="null, or no such key")
         meshes = [number for number, level in enumerate(self.levels) if level.fanout == "mesh"]
-        if len(meshes) != 1:
+        if self.noc is None and meshes:
+            path, allowed = f"levels[{meshes[0]}].fanout", "a whole number or {x: , y: }, or state the noc block"
+            raise FieldError("there is no noc block to take the mesh from", path=path, value="mesh", allowed=allowed)
+        if self.noc is not None and len(meshes) != 1:
             which = "none has it" if not meshes else f"levels {' and '.join(map(str, meshes))} have it"
             raise FieldError(f"exactly one level has `fanout: mesh`; {which}", path="levels")
+        for number, level in enumerate(self.levels):
+            if self.instances(number) % level.cluster_size:
+                path, allowed = f"levels[{number}].cluster_size", f"a divisor of its {self.instances(number)} instances"
+                raise FieldError("does not divide the instances", path=path, value=level.cluster_size, allowed=allowed)
+        if self.macs > MAX_MACS:
+            allowed = f"at most {MAX_MACS}"
+            message = "the product of all fan-outs, the MAC units, is too large"
+            raise FieldError(message, path="levels", value=self.macs, allowed=allowed)
         return self
 
     @property
     def mesh_level(self) -> int:
-        """Index of the level whose spatial loops spread over the PEs."""
+        """Index of the level whose spatial loops spread over the PEs.
+
+        Raises
+        ------
+        InputError: there is no mesh of PEs.
+        """
+        self.require_noc()
         return next(i for i, level in enumerate(self.levels) if level.fanout == "mesh")
+
+    def require_noc(self) -> Noc:
+        """The mesh; InputError where the architecture states none."""
+        if self.noc is None:
+            raise InputError(
+                "no mesh of PEs is stated: this architecture can be evaluated, not mapped by the program or simulated",
+                source=self.name,
+                path="noc",
+                allowed="a noc block, and `fanout: mesh` at one level",
+            )
+        return self.noc
+
+    def require_dram(self) -> DramBlock:
+        """The DRAM block; InputError where the architecture states none."""
+        if self.dram is None:
+            raise InputError(
+                "no DRAM is stated: this architecture can be evaluated, not simulated",
+                source=self.name,
+                path="dram",
+                allowed="a dram block (device, policy, mapping)",
+            )
+        return self.dram
 
     def fanout(self, level: int) -> tuple[int, int]:
         """(x, y) fan-out below a level."""
@@ -264,9 +325,19 @@ class Architecture(FileModel):
         if isinstance(value, Fanout):
             return value.x, value.y
         if value == "mesh":
-            return self.noc.pe_columns, self.noc.pe_rows
+            noc = self.require_noc()
+            return noc.pe_columns, noc.pe_rows
         assert isinstance(value, int)
         return value, 1
+
+    def instances(self, level: int) -> int:
+        """Instances of a level on the chip: the product of the fan-outs further out."""
+        return prod(x * y for x, y in (self.fanout(outer) for outer in range(level + 1, len(self.levels))))
+
+    def is_dram(self, level: int) -> bool:
+        """Whether a level is DRAM: as it states, else the outermost one."""
+        technology = self.levels[level].technology
+        return technology == "DRAM" if technology else level == len(self.levels) - 1
 
     def usable_words(self, level: int) -> int | None:
         """Entries that one tile set may take at a level (null: unbounded)."""
@@ -285,15 +356,12 @@ class Architecture(FileModel):
     @property
     def macs(self) -> int:
         """Multiply-accumulate units on the chip."""
-        count = 1
-        for index in range(len(self.levels)):
-            x, y = self.fanout(index)
-            count *= x * y
-        return count
+        return self.instances(-1)
 
     def with_mesh(self, mesh: str) -> Architecture:
         """The same architecture with another mesh of PEs, ``"columns x rows"``."""
         columns, rows = parse_mesh(mesh, source="--mesh")
+        self.require_noc()
         data = self.model_dump(mode="json")
         data["noc"]["mesh"] = f"{columns}x{rows}"
         return Architecture.from_data(data, source=f"{self.name} with --mesh {mesh}")

@@ -90,16 +90,17 @@ def architectures() -> dict[str, Any]:
     entries = []
     for name in architecture_names():
         found = load_architecture(name)
+        noc, dram = found.require_noc(), found.require_dram()
         entries.append(
             {
                 "name": name,
                 "description": found.description,
-                "mesh": found.noc.mesh,
+                "mesh": noc.mesh,
                 "macs": found.macs,
                 "mesh_level_words": found.levels[found.mesh_level].capacity_words,
-                "flit_bits": found.noc.flit_bits,
+                "flit_bits": noc.flit_bits,
                 "clock_ghz": found.clock_ghz,
-                "dram": found.dram.model_dump(mode="json"),
+                "dram": dram.model_dump(mode="json"),
                 "hash": found.content_hash,
             }
         )

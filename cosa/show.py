@@ -61,7 +61,7 @@ def describe(schedule: Schedule) -> dict[str, Any]:
                 "instances": x * y,
                 "instances_used": _used(entry.spatial),
                 "used_along": {axis: _used(loop for loop in entry.spatial if loop.axis == axis) for axis in ("x", "y")},
-                "below": "PEs" if index == architecture.mesh_level else inner[index - 1].level if index else "MACs",
+                "below": _below(schedule, index),
             }
         )
     cycles = prod(loop.bound for entry in inner for loop in entry.temporal)
@@ -80,6 +80,12 @@ def describe(schedule: Schedule) -> dict[str, Any]:
         "provenance": schedule.provenance.model_dump(mode="json"),
         "timing": schedule.timing.model_dump(mode="json") if schedule.timing else None,
     }
+
+
+def _below(schedule: Schedule, index: int) -> str:
+    if schedule.architecture.levels[index].fanout == "mesh":
+        return "PEs"
+    return schedule.innermost_first[index - 1].level if index else "MACs"
 
 
 def _used(loops: Iterable[Loop]) -> int:
@@ -166,9 +172,10 @@ def summary(schedule: Schedule, network: str | None = None) -> list[str]:
     layer, architecture, totals = schedule.layer, schedule.architecture, view["totals"]
     name = printable(f"{network} {layer.name}" if network else layer.name, 60)
     cycles, share, units = totals["compute_cycles"], totals["utilisation"], f"{architecture.macs:,}"
+    mesh = f"{architecture.noc.mesh} PEs, " if architecture.noc else ""
     lines = [
         f"layer         {name}: {layer_line(layer)}",
-        f"architecture  {printable(architecture.name, 34)}: {architecture.noc.mesh} PEs, {units} MAC units",
+        f"architecture  {printable(architecture.name, 34)}: {mesh}{units} MAC units",
         f"made by       {provenance_line(view)}",
         f"compute       {cycles:,} cycles, {share:.1%} of the MAC units busy",
         *(f"note          {printable(note)}" for note in schedule.provenance.notes),

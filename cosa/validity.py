@@ -45,7 +45,7 @@ def fanout_violation(architecture: Architecture, level: int, spatial: tuple[Loop
     """The fan-out that a level's spatial loops break, or None."""
     x, y = architecture.fanout(level)
     name = architecture.levels[level].name
-    place = f"the {x}x{y} mesh of PEs" if level == architecture.mesh_level else f"its {x}x{y} fan-out"
+    place = f"the {x}x{y} mesh of PEs" if architecture.levels[level].fanout == "mesh" else f"its {x}x{y} fan-out"
     for axis, available in (("x", x), ("y", y), ("row_major", x * y)):
         loops = [loop for loop in spatial if loop.axis == axis]
         needed = prod(loop.bound for loop in loops)

@@ -80,7 +80,7 @@ class Accelerator:
         architecture = schedule.architecture
         self.schedule, self.architecture = schedule, architecture
         self.traffic = Traffic(schedule.layer, architecture, schedule.nest)
-        noc = architecture.noc
+        noc = architecture.require_noc()
         self.topology = Topology(noc.router_columns, noc.router_rows)
         self.dram_config = dram_config(architecture)
         self.clocks_per_core_cycle: Fraction = clocks_per_core_cycle(architecture, self.dram_config)
@@ -111,7 +111,8 @@ class Accelerator:
             self.memory = IdealMemory(self.env)
         else:
             self.channels = [
-                DramSystem(self.dram_config, self.clocks_per_core_cycle) for _ in range(architecture.dram.channels)
+                DramSystem(self.dram_config, self.clocks_per_core_cycle)
+                for _ in range(architecture.require_dram().channels)
             ]
             self.memory = dram_memory = DramMemory(self.env, self.channels, self.conductor.wake)
         self.conductor.conduct(self.mesh, mesh_network, dram_memory)
@@ -157,12 +158,12 @@ class Accelerator:
                 value=[self.topology.endpoint_name(endpoint) for endpoint in everything],
                 allowed="distinct places, local ports only on routers without a PE (see extra_rows)",
             )
-        if self.architecture.dram.channels % len(dram_endpoints):
+        if self.architecture.require_dram().channels % len(dram_endpoints):
             raise InputError(
                 "every DRAM port needs the same number of channels",
                 source=self.architecture.name,
                 path="dram.channels",
-                value=self.architecture.dram.channels,
+                value=self.architecture.require_dram().channels,
                 allowed=f"a multiple of the {len(dram_endpoints)} noc.dram_ports",
             )
 
@@ -179,7 +180,9 @@ class Accelerator:
         config = self.dram_config
         o = config.organization
         row_bytes = o.columns * o.bus_width_bits // 8 * o.banks * o.ranks
-        layout = AddressLayout(config.request_bytes, row_bytes, config.capacity_bytes, self.architecture.dram.channels)
+        layout = AddressLayout(
+            config.request_bytes, row_bytes, config.capacity_bytes, self.architecture.require_dram().channels
+        )
         for tensor in ("weights", "inputs", "outputs"):
             residency, groups = self._dram_side(tensor)
             # Outputs are written at either width into the same place, so the region has room for partial sums.

@@ -18,7 +18,7 @@ def dram_config(architecture: Architecture) -> DramConfig:
     ------
     InputError: the device is unknown, or does not go with what the block says.
     """
-    block = architecture.dram
+    block = architecture.require_dram()
     try:
         device = load_device(block.device)
         data = device.model_dump(mode="json")
@@ -33,7 +33,7 @@ def dram_config(architecture: Architecture) -> DramConfig:
 
 def clocks_per_core_cycle(architecture: Architecture, config: DramConfig) -> Fraction:
     """DRAM clocks in a core cycle; ``real`` is the core's cycle time over the device's clock period."""
-    text = architecture.dram.clocks_per_core_cycle
+    text = architecture.require_dram().clocks_per_core_cycle
     if text != "real":
         return Fraction(text)
     clock_ratio = Fraction(1000) / Fraction(str(config.timing.tCK_ps))

@@ -165,7 +165,7 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         architecture_hash=architecture.content_hash,
         schedule_hash=schedule.content_hash,
         mapper=schedule.provenance.mapper,
-        mesh=architecture.noc.mesh,
+        mesh=architecture.require_noc().mesh,
         ideal_network=accelerator.mesh is None,
         ideal_memory=not accelerator.channels,
         cycles=cycles,
@@ -194,7 +194,8 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
 
 
 def _pes(accelerator: Accelerator, total: int) -> tuple[PeCycles, ...]:
-    columns, rows = accelerator.architecture.noc.pe_columns, accelerator.architecture.noc.pe_rows
+    noc = accelerator.architecture.require_noc()
+    columns, rows = noc.pe_columns, noc.pe_rows
     found = []
     for number in range(columns * rows):
         pe = accelerator.pes.get(number)
@@ -309,9 +310,9 @@ def _dram(accelerator: Accelerator, total: int) -> Dram:
             )
         )
     return Dram(
-        device=accelerator.architecture.dram.device,
-        policy=accelerator.architecture.dram.policy,
-        mapping=accelerator.architecture.dram.mapping,
+        device=accelerator.architecture.require_dram().device,
+        policy=accelerator.architecture.require_dram().policy,
+        mapping=accelerator.architecture.require_dram().mapping,
         clocks_per_core_cycle=str(ratio),
         channels=tuple(channels),
     )

@@ -16,6 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from cosa.analytical.reference import analytical_cases
 from nocsim.replay import read_packets, replay_packets
 
 
@@ -53,8 +54,8 @@ def first_difference(expected: Iterable[str], computed: Iterable[str]) -> str | 
 def endtoend_cases(folder: Path) -> Iterator[tuple[str, str | None]]:
     """Replay each list of transactions; yield its name and its first difference, None if it is equal."""
     from cosa.errors import CosaError
-    from nocsim.replay_transactions import replay_transactions
-    from nocsim.transactions import read_transactions, time_lines
+    from nocsim.published.replay import replay_transactions
+    from nocsim.published.transactions import read_transactions, time_lines
 
     for path in sorted(folder.glob("*.transactions.csv")):
         case, variant = path.name.removesuffix(".transactions.csv").rsplit(".", 1)
@@ -72,8 +73,11 @@ def endtoend_cases(folder: Path) -> Iterator[tuple[str, str | None]]:
 
 CHECKS = {
     "noc": (noc_cases, "router-level packets and deliveries"),
+    "analytical": (analytical_cases, "records of Timeloop: access counts, cycles and energies of mappings"),
     "endtoend": (endtoend_cases, "transactions of the published network simulator"),
 }
+
+NOUNS = {"analytical": "records"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -94,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError, KeyError) as error:
         print(f"{options.folder}: cannot read the list of cases: {error!r}", file=sys.stderr)
         return 1
-    print(f"{n_equal} of {n_cases} cases equal")
+    print(f"{n_equal} of {n_cases} {NOUNS.get(options.check, 'cases')} equal")
     return 0 if n_equal == n_cases and n_cases > 0 else 1
 
 

@@ -101,6 +101,11 @@ OTHER: dict[str, list[Any]] = {
     "packet_payload_flits": [3],
     "multicast_reservation_flits": [6],
     "extra_rows": [2],
+    "technology": ["DRAM", "SRAM"],
+    "vector_access_energy_pj": [0.0, 1.5],
+    "energy_pj": [0.0, 1.5],
+    "read_bandwidth_words_per_cycle": [3.5],
+    "write_bandwidth_words_per_cycle": [3.5],
 }
 FIXED = {"kind", "schema_version"}
 
@@ -128,9 +133,8 @@ def test_the_hash_changes_with_every_field_that_can_change_a_result(data: Data) 
             except InputError:
                 continue
         if not valid:
-            # Fields that cannot change alone: what a level keeps, a port's place, nulls fixed by a level's position.
-            unchangeable = {"keeps", "router", "side", "capacity_words", "fanout"}
-            assert key in unchangeable or key.endswith("bandwidth_words_per_cycle"), path
+            # Fields that cannot change alone: what a level keeps, a port's place, what a level's position fixes.
+            assert key in {"keeps", "router", "side", "capacity_words", "fanout", "cluster_size"}, path
             continue
         tried += 1
         for architecture in valid:
@@ -195,7 +199,12 @@ REFUSED: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("levels", 3), 5, "a mapping with the keys name, keeps"),
     (("levels",), [], "a list of 2 to 16 entries"),
     (("levels",), {}, "a list of 2 to 16 entries"),
-    (("levels", 0, "read_bandwidth_words_per_cycle"), 1.0, "null"),
+    (("levels", 0, "read_bandwidth_words_per_cycle"), 0.0, "a number > 0 or null"),
+    (("levels", 0, "word_bits"), 0, "a whole number from 1 to 1024"),
+    (("levels", 0, "cluster_size"), 3, "a divisor of its 1024 instances"),
+    (("levels", 0, "technology"), "sram", "'SRAM' or 'DRAM' or null"),
+    (("levels", 0, "vector_access_energy_pj"), -1.0, "a number from 0"),
+    (("mac", "energy_pj"), -1.0, "a number from 0"),
     (("levels", 5, "read_bandwidth_words_per_cycle"), float("inf"), "a number > 0 or null"),
     (("clock_ghz",), 0.0, "a number > 0 and <= 100"),
     (("clock_ghz",), float("nan"), "a number > 0 and <= 100"),
@@ -247,7 +256,8 @@ def test_refused_with_path_value_and_what_is_allowed(
         (("noc", "dram_ports", 0, "router"), [1], "noc.dram_ports[0].router[1]", "missing"),
         (("levels", 5, "fanout"), "mesh", "levels", "levels 4 and 5 have it"),
         (("levels", 4, "fanout"), 1, "levels", "none has it"),
-        (("dram",), ..., "dram", "missing"),
+        (("levels", 1, "fanout"), {"x": 2**20, "y": 2**20}, "levels", "the MAC units, is too large"),
+        (("noc",), ..., "levels[4].fanout", "no noc block to take the mesh from"),
     ],
     ids=lambda part: str(part)[:40],
 )
