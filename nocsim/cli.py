@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from cosa.terminal import check_output, out, out_json, run
-from nocsim import cli_transactions
+from nocsim.published import cli as published_cli
 
 app = typer.Typer(
     name="nocsim",
@@ -22,7 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-cli_transactions.register(app)
+published_cli.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
 
+import cosa
 from cosa.errors import InputError
+from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from nocsim.cli import main
 from nocsim.errors import SimulationError
-from nocsim.replay_transactions import replay_transactions
-from nocsim.transactions import Transaction, read_transactions, time_lines
+from nocsim.published.generator import PublishedDataflow
+from nocsim.published.replay import replay_transactions
+from nocsim.published.transactions import Transaction, read_transactions, time_lines, transaction_lines
 
 DATA = Path(__file__).parents[1] / "data" / "endtoend"
 SHARED = Path(__file__).parents[3] / "shared" / "reference" / "noc" / "endtoend"
@@ -111,3 +115,110 @@ def test_bad_lists(text: str, phrase: str, tmp_path: Path) -> None:
 def test_endpoints_outside_the_mesh() -> None:
     with pytest.raises(InputError, match=r"outside the 2x2 mesh \(found 99\)"):
         replay_transactions([Transaction(0, 0, "unicast", 1, (99,))], 2, 2)
+
+
+KEEPS: dict[str, tuple[str, ...]] = {
+    "DRAM": ("weights", "inputs", "outputs"),
+    "GlobalBuffer": ("inputs", "outputs"),
+    "InputBuffer": ("inputs",),
+    "WeightBuffer": ("weights",),
+    "AccumulationBuffer": ("outputs",),
+    "Registers": ("weights",),
+}
+
+
+def mapping_of(path: Path) -> Schedule:
+    """The schedule in a case file of the reference; its spatial loops number the PEs row by row."""
+    case = json.loads(path.read_text())
+    layer = cosa.Layer(
+        name=case["case"],
+        **{dim: case["layer"][dim] for dim in "RSPQCKN"},
+        stride_w=case["layer"]["Wstride"],
+        stride_h=case["layer"]["Hstride"],
+    )
+    nest = []
+    for level in case["mapping_levels_outer_to_inner"]:
+        axis = "row_major" if level["level"] == "GlobalBuffer" else "x"
+        loops = [
+            Loop(dim=x["dim"], bound=x["bound"], kind=x["kind"], axis=None if x["kind"] == "temporal" else axis)
+            for x in level["loops_outer_to_inner"]
+        ]
+        nest.append(ScheduleLevel(level=level["level"], keeps=KEEPS[level["level"]], loops=tuple(loops)))
+    provenance = Provenance(mapper="reference", version="test")
+    return Schedule.make(layer, cosa.load_architecture("cosa2021"), tuple(nest), provenance)
+
+
+MAPPINGS = DATA / "mappings"
+
+
+@pytest.mark.parametrize("path", sorted(MAPPINGS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_generator_makes_the_published_list(path: Path) -> None:
+    lines = list(transaction_lines(PublishedDataflow(mapping_of(path)).transactions()))
+    expected = gzip.decompress((DATA / f"{path.stem}.no_dram.transactions.csv.gz").read_bytes()).decode().splitlines()
+    assert lines == [",".join(line.split(",")[:9]) for line in expected]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the full reference folder is not here")
+@pytest.mark.parametrize("path", sorted(SHARED.glob("*.json")), ids=lambda path: path.stem)
+def test_the_generator_makes_every_published_list(path: Path) -> None:
+    lines = list(transaction_lines(PublishedDataflow(mapping_of(path)).transactions()))
+    expected = (SHARED / f"{path.stem}.dramsim2.transactions.csv").read_text().splitlines()
+    assert lines == [",".join(line.split(",")[:9]) for line in expected]
+
+
+def several_network_steps() -> Schedule:
+    """Two memory steps of four network steps; a reduction loop at the global buffer brings partial sums back."""
+    arch = cosa.load_architecture("cosa2021")
+    layer = cosa.Layer(name="steps", R=1, S=1, P=8, Q=2, C=8, K=32, N=1)
+    loops: dict[str, list[Loop]] = {
+        "DRAM": [Loop(dim="Q", bound=2)],
+        "GlobalBuffer": [
+            Loop(dim="C", bound=2),
+            Loop(dim="K", bound=2),
+            Loop(dim="K", bound=4, kind="spatial", axis="y"),
+            Loop(dim="C", bound=4, kind="spatial", axis="x"),
+        ],
+        "WeightBuffer": [Loop(dim="K", bound=4)],
+        "Registers": [Loop(dim="P", bound=8)],
+    }
+    nest = [
+        ScheduleLevel(level=level.name, keeps=level.keeps, loops=tuple(loops.get(level.name, [])))
+        for level in arch.levels[::-1]
+    ]
+    return Schedule.make(layer, arch, tuple(nest), Provenance(mapper="hand", version="test"))
+
+
+def test_several_network_steps() -> None:
+    """What the rules say of double buffering, partial sums and stores, on a nest small enough to read."""
+    transactions = list(PublishedDataflow(several_network_steps()).transactions())
+    by_class: dict[str, list[Transaction]] = {}
+    for x in transactions:
+        by_class.setdefault(dict(x.labels)["class"], []).append(x)
+    counts = {name: len(found) for name, found in by_class.items()}
+    assert counts == {
+        "inputs_dram_to_gb": 2,
+        # Inputs do not depend on K: sent when C steps (the loop inside stands at 0), to four columns of PEs.
+        "inputs_gb_to_pe": 2 * 2 * 4,
+        # Loaded in the two network steps with C = 1, by groups of PEs that share outputs (the rows).
+        "psums_gb_to_pe": 2 * 2 * 4,
+        # C and K are both the weights' own: sent in each of the eight steps, to each PE alone.
+        "weights_dram_to_pe": 2 * 4 * 16,
+        "compute": 2 * 4 * 16,
+        # Along each row to its last PE.
+        "psums_pe_to_pe": 2 * 4 * 4 * 3,
+        "outputs_pe_to_gb": 2 * 4 * 4,
+        "outputs_gb_to_dram": 2,
+    }
+    computes = [x.number for x in by_class["compute"] if dict(x.labels)["mem_step"] == "0"]
+    third_step = [x for x in by_class["weights_dram_to_pe"] if dict(x.labels)["noc_step"] == "2"]
+    assert third_step[0].dependencies == (computes[0],)
+    replay = replay_transactions(transactions, 4, 5)
+    assert all(times.end is not None for times in replay.times.values())
+
+
+def test_transactions_command(main_job: Schedule, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main_job.save(tmp_path / "s.json")
+    output = tmp_path / "tc.csv"
+    assert main(["transactions", "--schedule", str(tmp_path / "s.json"), "-o", str(output)]) == 0
+    assert len(read_transactions(output)) == int(capsys.readouterr().out.split()[0])
+    assert main(["transactions", "--schedule", str(tmp_path / "s.json"), "--dataflow", "x", "-o", str(output)]) == 2

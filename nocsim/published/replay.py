@@ -16,9 +16,9 @@ from heapq import heappop, heappush
 from cosa.errors import InputError
 from nocsim.errors import SimulationError
 from nocsim.mesh import Gate, Mesh, ReportKind
-from nocsim.published_dram import FIRST_CYCLE, PACKET_FLITS, PublishedDram
+from nocsim.published.dram_coupling import FIRST_CYCLE, PACKET_FLITS, PublishedDram
+from nocsim.published.transactions import Times, Transaction
 from nocsim.topology import Topology
-from nocsim.transactions import Times, Transaction
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def replay_transactions(transactions: list[Transaction], columns: int, rows: int
     if memory == "dramsim2":
         from dram.devices import load_device
         from dram.system import DramSystem
-        from nocsim.published_dram import PublishedDram
+        from nocsim.published.dram_coupling import PublishedDram
 
         dram = PublishedDram(DramSystem(load_device("ddr2_667_x8")))
     return TransactionReplay(Mesh(columns, rows), transactions, dram).run()

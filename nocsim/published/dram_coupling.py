@@ -6,10 +6,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from dram.system import READ, WRITE, DramSystem
-from nocsim.transactions import Times, Transaction
+from nocsim.published.transactions import Times, Transaction
 
 if TYPE_CHECKING:
-    from nocsim.replay_transactions import TransactionReplay
+    from nocsim.published.replay import TransactionReplay
 
 FIRST_CYCLE = 2
 """Reset ends before the first clock edge of cycle 2, which is the first clock of the DRAM too."""

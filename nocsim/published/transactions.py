@@ -9,8 +9,9 @@ are read: the columns ``tc, actor, op, size, dests, deps`` (others are kept), an
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -150,18 +151,11 @@ def _integers(source: str, name: str, row: dict[str, str]) -> tuple[int, ...]:
         raise InputError("not numbers", source=source, path=name, value=text, allowed="whole numbers") from None
 
 
-def write_times(path: str | Path, transactions: Iterable[Transaction], times: dict[int, Times]) -> None:
-    """Write transactions with what a run has measured, in the order given."""
-    write_atomic(path, "".join(line + "\n" for line in time_lines(transactions, times)))
-
-
-def time_lines(transactions: Iterable[Transaction], times: dict[int, Times]) -> list[str]:
-    """Lines of an output file, header first."""
-    lines = [",".join(OUTPUT_COLUMNS)]
+def transaction_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
+    """Lines of a list without measurements, header first, one after another."""
+    yield ",".join(OUTPUT_COLUMNS[:9])
     for transaction in transactions:
-        measured, labels = times[transaction.number], dict(transaction.labels)
-        ends = measured.destination_ends or {}
-        several = transaction.operation == "multicast" and len(transaction.destinations) > 1
+        labels = dict(transaction.labels)
         fields = [
             transaction.number,
             transaction.actor,
@@ -169,9 +163,26 @@ def time_lines(transactions: Iterable[Transaction], times: dict[int, Times]) -> 
             transaction.size,
             " ".join(map(str, transaction.destinations)),
             " ".join(map(str, transaction.dependencies)),
-            labels.get("class", ""),
-            labels.get("mem_step", ""),
-            labels.get("noc_step", ""),
+            *(labels.get(name, "") for name in ("class", "mem_step", "noc_step")),
+        ]
+        yield ",".join(map(str, fields))
+
+
+def write_times(path: str | Path, transactions: Iterable[Transaction], times: dict[int, Times]) -> None:
+    """Write transactions with what a run has measured, in the order given."""
+    write_atomic(path, "".join(line + "\n" for line in time_lines(transactions, times)))
+
+
+def time_lines(transactions: Iterable[Transaction], times: dict[int, Times]) -> list[str]:
+    """Lines of an output file, header first."""
+    transactions = list(transactions)
+    lines = [",".join(OUTPUT_COLUMNS)]
+    for transaction, inputs in zip(transactions, islice(transaction_lines(transactions), 1, None), strict=True):
+        measured = times[transaction.number]
+        ends = measured.destination_ends or {}
+        several = transaction.operation == "multicast" and len(transaction.destinations) > 1
+        fields = [
+            inputs,
             measured.start,
             measured.end,
             " ".join(f"{dst}:{ends[dst]}" for dst in transaction.destinations if dst in ends) if several else "",

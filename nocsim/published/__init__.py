@@ -1,0 +1,1 @@
+"""The network simulator published with CoSA: its transactions, its dataflow, its DRAM coupling, exactly."""
