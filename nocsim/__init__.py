@@ -13,16 +13,20 @@ if TYPE_CHECKING:
     from nocsim.api import simulate
     from nocsim.errors import SimulationError
     from nocsim.mesh import Mesh
+    from nocsim.packets import Packet
+    from nocsim.replay import replay_packets
     from nocsim.result import Result
 
-__all__ = ["Accelerator", "Mesh", "Parts", "Result", "SimulationError", "simulate"]
+__all__ = ["Accelerator", "Mesh", "Packet", "Parts", "Result", "SimulationError", "replay_packets", "simulate"]
 
 _HOME = {
     "Accelerator": "nocsim.accelerator",
     "Mesh": "nocsim.mesh",
+    "Packet": "nocsim.packets",
     "Parts": "nocsim.accelerator",
     "Result": "nocsim.result",
     "SimulationError": "nocsim.errors",
+    "replay_packets": "nocsim.replay",
     "simulate": "nocsim.api",
 }
 

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from cosa.terminal import check_output, out, out_json, run
+from nocsim import cli_network
 from nocsim.published import cli as published_cli
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+cli_network.register(app)
 published_cli.register(app)
 
 
@@ -66,14 +68,22 @@ def run_command(
     timing: Annotated[
         bool, typer.Option("--timing/--no-timing", help="Report wall-clock seconds, or leave them out.")
     ] = True,
+    heat: cli_network.Heat = None,
 ) -> None:
     """Simulate a schedule and say where every cycle went."""
-    from nocsim.api import simulate
+    from nocsim.api import resolve, simulate
     from nocsim.report import text
 
     if json_file not in (None, "-"):
         check_output("--json", json_file, {"--schedule": schedule, "--arch": arch})
-    result = simulate(schedule, architecture=arch, mesh=mesh, ideal_network=ideal_network, ideal_memory=ideal_memory)
+    if heat is not None:
+        cli_network.check_heat_option(heat, {"--schedule": schedule, "--arch": arch}, ideal_network=ideal_network)
+    found = resolve(schedule, arch, mesh)
+    result = simulate(found, ideal_network=ideal_network, ideal_memory=ideal_memory)
+    if heat is not None:
+        from nocsim.run_heat import save_run_heat
+
+        save_run_heat(result, found.architecture, heat)
     if not timing:
         result = result.model_copy(update={"timing": None})
     data = {} if timing else {"exclude": {"timing"}}
@@ -85,6 +95,8 @@ def run_command(
     out(text(result))
     if json_file is not None:
         out(f"\nwritten to {json_file}\n")
+    if heat is not None:
+        out(f"\nlink heat written to {heat}\n")
 
 
 @app.command("schema")

@@ -49,7 +49,7 @@ class Mesh:
     Parameters
     ----------
     columns, rows: size of the mesh
-    fifo_flits: depth of each router's output FIFOs, 1..15
+    fifo_flits: depth of each router's output FIFOs, 1..63
     reservation_flits: free places that a multicast head needs in every output FIFO it forks into. Multicast packets of
         more flits are sent, but can deadlock; with ``reservation_flits > fifo_flits`` no multicast ever moves
 

@@ -24,7 +24,7 @@ class MeshState:
     Parameters
     ----------
     topology: the mesh
-    fifo_flits: depth of the output FIFOs, 1..15
+    fifo_flits: depth of the output FIFOs, 1..63
     reservation_flits: free places a multicast head needs in every output FIFO on its way, at least 1. More than
         ``fifo_flits`` is allowed and means that no multicast ever moves
     head_records: record also the entry and ejection of head flits
@@ -58,9 +58,10 @@ class MeshState:
         head[k.RING_SHIFT] = (fifo_flits + k.STAGES_AFTER_FIFO - 1).bit_length()
         head[k.FIRST_EJECTION] = topology.first_ejection_link
         room_count = fifo_flits - reservation_flits
-        for bit in range(4):
+        for bit in range(len(k.COUNT_PLANES)):
             head[k.DEPTH_BIT_0 + bit] = -(fifo_flits >> bit & 1)
             head[k.ROOM_BIT_0 + bit] = -(room_count >> bit & 1)
+        head[k.IS_DEEP] = int(fifo_flits > 15)
         head[k.ROOM_ANY] = -int(room_count >= 0)
         head[k.HEAD_RECORDS] = int(head_records)
         head[k.FREE_SLOT] = -1
@@ -162,6 +163,8 @@ class MeshState:
     def reserve_submissions(self, n_messages: int) -> None:
         """Make room for ``n_messages`` more submissions; those already taken are dropped."""
         head = self.head
+        if int(head[k.SUB_END]) + n_messages <= self.n_sub and head[k.SUB_POS] < head[k.SUB_END]:
+            return
         start, end = int(head[k.SUB_POS]) << k.SUB_SHIFT, int(head[k.SUB_END]) << k.SUB_SHIFT
         left = self.sub[start:end].copy()
         needed = left.size + (n_messages << k.SUB_SHIFT)
@@ -210,8 +213,8 @@ class MeshState:
     def fifo_counts(self) -> npt.NDArray[np.int64]:
         """Flits in the output FIFO in front of each link."""
         counts = np.zeros(self.topology.n_links, dtype=np.int64)
-        for bit in range(4):
-            counts += self.plane(k.COUNT_0 + bit).astype(np.int64) << bit
+        for bit, plane in enumerate(k.COUNT_PLANES):
+            counts += self.plane(plane).astype(np.int64) << bit
         return counts
 
     def link_flits(self) -> npt.NDArray[np.int64]:

@@ -37,6 +37,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
     FIRST_EJECTION,  # number of the ejection link of endpoint 0
     DEPTH_BIT_0,  # FIFO depth bit by bit, each spread over a word (0 or -1)
     ROOM_BIT_0,  # largest count that leaves room for a multicast, likewise
+    IS_DEEP,  # 1 if the FIFO depth needs more than four bits
     ROOM_ANY,  # -1, or 0 if no count does
     SUB_POS,  # next submission to take
     SUB_END,  # end of the submissions
@@ -50,15 +51,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
     LAST_MOVE,  # last cycle in which a flit moved at a source or destination
     STALL_LIMIT,  # give up if nothing moves there for so many cycles
     STALLED,  # 1 if given up
-) = (0, 1, 2, 3, 4, 5, 6, 10, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26)
+) = (0, 1, 2, 3, 4, 5, 6, 12, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31)
 HEAD_SIZE = 32
 
-# planes: 16 side by side for each word
+# planes: 32 places side by side for each word, 18 of them in use
 SND, RCV, IREG, OREG, COUNT_0, COUNT_1, COUNT_2, COUNT_3 = 0, 1, 2, 3, 4, 5, 6, 7
 OPEN = 8
 NOT_FULL, UNICAST_OK, MULTICAST_OK = 9, 10, 11  # latched; in this order: NOT_FULL + 1 and + 2 are used for heads
 ACTIVE, PUSHED, WANTED, EJECTS = 12, 13, 14, 15
-PLANE_SHIFT = 4
+COUNT_4, COUNT_5 = 16, 17  # used by deep FIFOs only
+COUNT_PLANES = (COUNT_0, COUNT_1, COUNT_2, COUNT_3, COUNT_4, COUNT_5)
+PLANE_SHIFT = 5
 
 # link: 8 numbers (one cache line) for each link
 READ, WRITE = 0, 1  # flits taken from and put into the ring since the start; both also serve as counters
@@ -86,7 +89,7 @@ HEAD_BIT, TAIL_BIT, LAST_BIT = 1, 2, 4
 ROUTE_SHIFT, SLOT_OF_FLIT_SHIFT = 3, 32
 ROUTE_MASK = (1 << 29) - 1
 
-MAX_FIFO_FLITS = 15  # four count planes
+MAX_FIFO_FLITS = 63  # six count planes
 STAGES_AFTER_FIFO = 4  # output, sender, receiver and input register
 SETTLED = 16
 """Cycles without injection, grant or ejection after which nothing can move: at most four flits of a link can leave its
@@ -164,10 +167,14 @@ def run_mesh(
     depth_2, depth_3 = head[DEPTH_BIT_0 + 2], head[DEPTH_BIT_0 + 3]
     room_0, room_1 = head[ROOM_BIT_0], head[ROOM_BIT_0 + 1]
     room_2, room_3, room_any = head[ROOM_BIT_0 + 2], head[ROOM_BIT_0 + 3], head[ROOM_ANY]
+    depth_4, depth_5 = head[DEPTH_BIT_0 + 4], head[DEPTH_BIT_0 + 5]
+    room_4, room_5 = head[ROOM_BIT_0 + 4], head[ROOM_BIT_0 + 5]
+    is_deep = head[IS_DEEP] != 0
     sub_pos, sub_end = head[SUB_POS], head[SUB_END]
     n_records, record_limit, head_records = head[N_RECORDS], head[RECORD_LIMIT], head[HEAD_RECORDS]
     free_slot, n_slots_used, n_flits = head[FREE_SLOT], head[N_SLOTS_USED], head[N_FLITS]
     n_still, last_move = head[N_STILL], head[LAST_MOVE]
+    stall_limit, stalled = head[STALL_LIMIT], False
     one = np.int64(1)
 
     while cycle < until and n_records < record_limit:
@@ -175,6 +182,9 @@ def run_mesh(
         while sub_pos < sub_end:
             s = sub_pos << SUB_SHIFT
             if sub[u64(s + S_CYCLE)] > cycle:
+                break
+            if n_flits > 0 and cycle - last_move > stall_limit:
+                stalled = True
                 break
             sub_pos += 1
             new = free_slot
@@ -203,6 +213,8 @@ def run_mesh(
                 slot[u64((queues[u64(q + 1)] << SLOT_SHIFT) + NEXT)] = new
             queues[u64(q + 1)] = new
             n_still = 0
+        if stalled:
+            break
 
         # nothing can move before the next submission: jump
         idle = n_flits == 0
@@ -215,8 +227,8 @@ def run_mesh(
             target = until
             if sub_pos < sub_end and sub[u64((sub_pos << SUB_SHIFT) + S_CYCLE)] < until:
                 target = sub[u64((sub_pos << SUB_SHIFT) + S_CYCLE)]
-            if n_flits > 0 and target - last_move > head[STALL_LIMIT]:
-                head[STALLED] = 1
+            if n_flits > 0 and target - last_move > stall_limit:
+                stalled = True
                 break
             cycle = target
             continue
@@ -375,13 +387,17 @@ def run_mesh(
             ireg, oreg = planes[u64(p + IREG)], planes[u64(p + OREG)]
             c0, c1 = planes[u64(p + COUNT_0)], planes[u64(p + COUNT_1)]
             c2, c3 = planes[u64(p + COUNT_2)], planes[u64(p + COUNT_3)]
+            c4 = c5 = np.int64(0)
+            if is_deep:
+                c4, c5 = planes[u64(p + COUNT_4)], planes[u64(p + COUNT_5)]
             push = planes[u64(p + PUSHED)]
-            if snd | rcv | oreg | c0 | c1 | c2 | c3 | push == 0:
+            counted = c0 | c1 | c2 | c3 | c4 | c5
+            if snd | rcv | oreg | counted | push == 0:
                 continue
             move = oreg & ~snd  # 7a: output register to sender register
             snd |= move
             oreg ^= move
-            pop = (c0 | c1 | c2 | c3) & ~oreg  # 7b: FIFO to output register, before this cycle's pushes
+            pop = counted & ~oreg  # 7b: FIFO to output register, before this cycle's pushes
             oreg |= pop
             change = pop ^ push  # 8: count + 1, - 1 or the same
             down = pop & ~push
@@ -391,12 +407,25 @@ def run_mesh(
             c1 ^= carry
             carry = change & (c2 ^ down)
             c2 ^= change
-            c3 ^= carry
+            if is_deep:
+                change = carry & (c3 ^ down)
+                c3 ^= carry
+                carry = change & (c4 ^ down)
+                c4 ^= change
+                c5 ^= carry
+                planes[u64(p + COUNT_4)], planes[u64(p + COUNT_5)] = c4, c5
+            else:
+                c3 ^= carry
             not_full = (c0 ^ depth_0) | (c1 ^ depth_1) | (c2 ^ depth_2) | (c3 ^ depth_3)  # 9
             room = room_0 | ~c0
             room = (room_1 & ~c1) | (~(room_1 ^ c1) & room)
             room = (room_2 & ~c2) | (~(room_2 ^ c2) & room)
-            room = ((room_3 & ~c3) | (~(room_3 ^ c3) & room)) & room_any
+            room = (room_3 & ~c3) | (~(room_3 ^ c3) & room)
+            if is_deep:
+                not_full |= (c4 ^ depth_4) | (c5 ^ depth_5)
+                room = (room_4 & ~c4) | (~(room_4 ^ c4) & room)
+                room = (room_5 & ~c5) | (~(room_5 ^ c5) & room)
+            room &= room_any
             is_open = planes[u64(p + OPEN)]
             planes[u64(p + OREG)] = oreg
             planes[u64(p + COUNT_0)] = c0
@@ -461,6 +490,8 @@ def run_mesh(
     head[N_RECORDS] = n_records
     head[FREE_SLOT], head[N_SLOTS_USED], head[N_FLITS] = free_slot, n_slots_used, n_flits
     head[N_STILL], head[LAST_MOVE] = n_still, last_move
+    if stalled:
+        head[STALLED] = 1
 
 
 @compiled

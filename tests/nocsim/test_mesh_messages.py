@@ -287,7 +287,7 @@ def test_compiled_trees_are_the_trees_of_the_routing_module() -> None:
         lambda m: m.release(0),
         lambda m: m.run(-1),
         lambda m: Mesh(4, 4, fifo_flits=0),
-        lambda m: Mesh(4, 4, fifo_flits=16),
+        lambda m: Mesh(4, 4, fifo_flits=64),
         lambda m: Mesh(4, 4, reservation_flits=0),
         lambda m: Mesh(100, 100),
     ],
