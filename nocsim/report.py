@@ -42,7 +42,7 @@ def _cycles(result: Result) -> list[str]:
     note = f" with ideal {' and '.join(ideal)}" if ideal else ""
     return [
         f"{'simulated cycles' + note:36}{cycles.total:>14,}   {result.milliseconds:.3f} ms",
-        f"{'analytical cycles':36}{cycles.analytical:>14,}   simulated / analytical {result.congestion:.2f}",
+        f"{'analytical cycles':36}{cycles.analytical:>14,}   simulated / analytical {result.simulated_over_analytical:.2f}",
         f"{'compute-only cycles':36}{cycles.compute_only:>14,}   {steps}",
         f"{'MAC utilisation':36}{result.mac_utilisation:>14.1%}",
     ]
@@ -57,7 +57,8 @@ def _pes(result: Result) -> list[str]:
         shares = [_share(pe, field, result.cycles.total) for pe in result.pes]
         if any(shares):
             lines.append(f"  {label:34}{sum(shares) / len(shares):>14.1%}{min(shares):>12.1%}{max(shares):>12.1%}")
-    lines.append(f"  PEs in use {len(used)} of {len(result.pes)}")
+    note = "" if len(used) == len(result.pes) else " (the spatial loops of the schedule use no more)"
+    lines.append(f"  PEs in use {len(used)} of {len(result.pes)}{note}")
     return lines
 
 

@@ -120,7 +120,7 @@ class Timing(Model):
 
 
 class Result(FileModel):
-    """Everything a run tells. `congestion` is total over analytical cycles: what an analytical model does not see."""
+    """Everything a run tells. `simulated_over_analytical` (in cycles) is what an analytical model does not see."""
 
     kind: Literal["simulation_result"] = "simulation_result"
     schema_version: Literal[1] = 1
@@ -135,7 +135,7 @@ class Result(FileModel):
     ideal_memory: bool
     cycles: Cycles
     milliseconds: float
-    congestion: float
+    simulated_over_analytical: float
     mac_utilisation: float
     pes: tuple[PeCycles, ...]
     flows: tuple[FlowWords, ...]
@@ -170,7 +170,7 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         ideal_memory=not accelerator.channels,
         cycles=cycles,
         milliseconds=total / (architecture.clock_ghz * 1e6),
-        congestion=total / cycles.analytical,
+        simulated_over_analytical=total / cycles.analytical,
         mac_utilisation=schedule.layer.macs / (total * architecture.macs),
         pes=_pes(accelerator, total),
         flows=tuple(
