@@ -39,10 +39,11 @@ def _cycles(result: Result) -> list[str]:
     cycles = result.cycles
     steps = f"{cycles.steps:,} steps of {cycles.cycles_per_step:,}"
     ideal = [name for name, on in (("network", result.ideal_network), ("memory", result.ideal_memory)) if on]
+    ratio = result.simulated_over_analytical
     note = f" with ideal {' and '.join(ideal)}" if ideal else ""
     return [
         f"{'simulated cycles' + note:36}{cycles.total:>14,}   {result.milliseconds:.3f} ms",
-        f"{'analytical cycles':36}{cycles.analytical:>14,}   simulated / analytical {result.simulated_over_analytical:.2f}",
+        f"{'analytical cycles':36}{cycles.analytical:>14,}   simulated / analytical {ratio:.2f}",
         f"{'compute-only cycles':36}{cycles.compute_only:>14,}   {steps}",
         f"{'MAC utilisation':36}{result.mac_utilisation:>14.1%}",
     ]
