@@ -368,8 +368,12 @@ class Architecture(FileModel):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of everything that can change a result (names of the file and its description cannot)."""
-        data = self.model_dump(mode="json", exclude={"name", "description", "kind"})
+        """SHA-256 of everything that can change a result (name and description cannot).
+
+        What has its default value is left out, so that a field which a later version adds does not make the schedule
+        files of this one look edited.
+        """
+        data = self.model_dump(mode="json", exclude={"name", "description", "kind"}, exclude_defaults=True)
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
