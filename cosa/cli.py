@@ -26,7 +26,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+CONVENTIONS = ("timeloop", "exact")
 SCHEMAS = ("layer", "architecture", "schedule")
+CONVERSIONS = ("layer", "layers", "architecture", "schedule", "timeloop-problem", "timeloop-mapping", "facts")
+CONVERT_HELP = f"What to make: {', '.join(CONVERSIONS)}."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,6 +66,10 @@ def _complete_architectures() -> list[str]:
     from cosa.arch import architecture_names
 
     return architecture_names()
+
+
+def _complete_conversions() -> list[str]:
+    return list(CONVERSIONS)
 
 
 @app.command("schedule")
@@ -118,7 +125,7 @@ def schedule_command(
     )
     if output is not None:
         result.save(output, timing=timing)
-    _print_summary(result, network, output)
+    _print_summary(result if timing else result.model_copy(update={"timing": None}), network, output)
 
 
 def _check_range(option: str, value: float, fine: bool, allowed: str) -> None:
@@ -172,6 +179,34 @@ def show_command(
         raise InfeasibleError(f"{file}: does not fit its architecture: {'; '.join(view['violations'])}")
 
 
+@app.command("evaluate")
+def evaluate_command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Schedule file.")],
+    convention: Annotated[
+        str,
+        typer.Option(
+            metavar="timeloop|exact",
+            help="Count as Timeloop does, or the words that a machine moves.",
+            autocompletion=lambda: list(CONVENTIONS),
+        ),
+    ] = "timeloop",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
+) -> None:
+    """Evaluate a schedule analytically: cycles and what binds them, energy, access counts, utilisation, roofline."""
+    if convention not in CONVENTIONS:
+        allowed, nearest = ", ".join(CONVENTIONS), nearest_of(convention, CONVENTIONS)
+        raise InputError(
+            "no such convention", source="--convention", value=convention, allowed=allowed, nearest=nearest
+        )
+    from cosa.api import evaluate
+    from cosa.schedule import Schedule
+    from cosa.show_evaluation import describe, lines
+
+    schedule = Schedule.from_file(file)
+    view = describe(schedule, evaluate(schedule, convention="exact" if convention == "exact" else "timeloop"))
+    out_json(view) if as_json else out_lines(lines(view))
+
+
 @app.command("networks")
 def networks_command(
     name: Annotated[
@@ -208,6 +243,48 @@ def archs_command(
         out_json(listing.architecture(name))
     else:
         out(listing.architecture_text(name))
+
+
+@app.command("convert")
+def convert_command(
+    to: Annotated[str, typer.Option(metavar="KIND", help=CONVERT_HELP, autocompletion=_complete_conversions)],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[INPUT]...", help="Files of any kind known, read together.")
+    ] = None,
+    problem: Annotated[str | None, typer.Option(metavar="FILE", help="Timeloop problem, or a layer file.")] = None,
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Timeloop architecture, an architecture file, or a packaged one.",
+            autocompletion=_complete_architectures,
+        ),
+    ] = None,
+    mapping: Annotated[str | None, typer.Option(metavar="FILE", help="Timeloop mapping, or a nest it printed.")] = None,
+    layer: Annotated[str | None, typer.Option(metavar="NAME", help="One layer of several.")] = None,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="PATH", help="File to write; for layers a folder.")
+    ] = None,
+) -> None:
+    """Convert between our files and those of Timeloop and SCALE-Sim; what is left aside is noted on standard error."""
+    from cosa.interop.convert import converted, read_inputs, text_of_result, write
+
+    paths = [*(files or []), *(path for path in (problem, mapping) if path is not None)]
+    if not paths and arch is None:
+        raise InputError("nothing to convert", allowed="files, --problem, --arch, --mapping")
+    inputs = read_inputs(paths, arch)
+    result = converted(inputs, to, layer)
+    if output is None and isinstance(result, dict):
+        raise InputError("layers need a folder", source="-o", allowed="-o FOLDER")
+    if output is not None and not isinstance(result, dict):
+        check_output("-o", output, {path: path for path in [*paths, *([arch] if arch else [])]})
+    written = [] if output is None else write(result, output)
+    for note in dict.fromkeys(inputs.notes):
+        print("note: " + " ".join(note.split()), file=sys.stderr)
+    if not isinstance(result, dict) and output is None:
+        out(text_of_result(result, None))
+    else:
+        out_lines([f"written to {path}" for path in written])
 
 
 @app.command("schema")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
-from typing import Literal
+from typing import Literal, get_args
 
 from cosa.analytical.boxes import NestView
 from cosa.analytical.energy import clusters_used, mac_energy_pj, vector_access_energy_pj, vectors
-from cosa.analytical.timeloop import LevelAccesses, counts
-from cosa.arch import Architecture
+from cosa.analytical.exact import ExactAccesses, Hop, Words, exact
+from cosa.analytical.timeloop import LevelAccesses, Network, counts
+from cosa.arch import Architecture, Level
+from cosa.errors import InputError
 from cosa.schedule import ScheduleLevel
 from cosa.workload import TENSORS, Layer, Tensor
 
@@ -18,7 +21,12 @@ Convention = Literal["timeloop", "exact"]
 
 @dataclass(frozen=True)
 class TensorAtLevel:
-    """A tensor at a level that keeps it: words and scalar counts of one instance, energy of one and of all in use."""
+    """A tensor at a level that keeps it. Accesses are scalar words over the run.
+
+    `reads` go inward, `fills` come from outside, `updates` from inside, `drains` go outward (`exact` only: Timeloop
+    does not count them). Those of one instance are averages with `timeloop`, of the busiest instance with `exact`;
+    `accessed_words` are all of them at all instances. `partition_words`: distinct words of one instance over the run.
+    """
 
     tile_words: int
     partition_words: int
@@ -27,16 +35,21 @@ class TensorAtLevel:
     reads: int
     fills: int
     updates: int
+    drains: int
+    accessed_words: int
     energy_pj_per_instance: float
     energy_pj: float
 
 
 @dataclass(frozen=True)
 class LevelResult:
-    """A level: `cycles` are the compute cycles stretched by its bandwidths."""
+    """A level: `cycles` are the compute cycles stretched by its bandwidths, `bound_by` the direction that does it."""
 
     name: str
     cycles: int
+    bound_by: Literal["read", "write"] | None
+    read_words: int
+    write_words: int
     vector_access_energy_pj: float
     block_words: int
     tensors: dict[Tensor, TensorAtLevel]
@@ -58,95 +71,213 @@ class NetworkResult:
 
 
 @dataclass(frozen=True)
+class Roofline:
+    """Where a nest stands: MACs for a word at the outermost level, against what compute and bandwidth allow.
+
+    `ridge_macs_per_word` is the intensity from which on the MAC units limit; `roof_macs_per_cycle` the lower of the two
+    limits at this nest's own words. Without bandwidth at the outermost level the ridge is None.
+    """
+
+    intensity_macs_per_word: float
+    ridge_macs_per_word: float | None
+    peak_macs_per_cycle: int
+    roof_macs_per_cycle: float
+    attained_macs_per_cycle: float
+
+
+@dataclass(frozen=True)
 class Evaluation:
-    """What a nest costs. Levels and networks stand innermost first; network i lies under level i."""
+    """What a nest costs. Levels and networks stand innermost first; network i lies under level i.
+
+    `bound_by` is "compute" or the level and direction whose bandwidth gives `cycles`. `networks` is for `timeloop`,
+    `hops` for `exact`.
+    """
 
     convention: Convention
     cycles: int
+    bound_by: str
     compute_cycles: int
     macs: int
     utilisation: float
     macs_used: int
     energy_pj: float
     mac_energy_pj: float
+    roofline: Roofline
     levels: tuple[LevelResult, ...]
     networks: tuple[dict[Tensor, NetworkResult], ...]
+    hops: tuple[Hop, ...]
 
 
-def level_cycles(
-    compute_cycles: int,
-    reads: list[int],
-    writes: list[int],
-    read_bandwidth: float | None,
-    write_bandwidth: float | None,
-) -> int:
-    """Compute cycles stretched until a level's words (of one instance, by tensor) fit through its bandwidths.
+def evaluate(
+    layer: Layer,
+    architecture: Architecture,
+    nest: tuple[ScheduleLevel, ...],
+    convention: Convention = "timeloop",
+) -> Evaluation:
+    """A nest (outermost level first) in one of the conventions; capacities and fan-outs are not checked.
 
-    The order of the double-precision operations is part of the convention: it decides the last cycle.
+    Raises
+    ------
+    InputError: no such convention.
     """
-    slowdown = 1.0
-    for words, bandwidth in ((reads, read_bandwidth), (writes, write_bandwidth)):
-        demand = 0.0
-        for one in words:
-            demand += one / compute_cycles
-        if bandwidth is not None and demand > bandwidth:
-            slowdown = min(slowdown, bandwidth / demand)
-    return compute_cycles if slowdown == 1.0 else ceil(compute_cycles / slowdown)
+    if convention == "timeloop":
+        return evaluate_timeloop(layer, architecture, nest)
+    if convention == "exact":
+        return evaluate_exact(layer, architecture, nest)
+    allowed = ", ".join(get_args(Convention))
+    raise InputError("no such convention", source="convention", value=convention, allowed=allowed)
 
 
 def evaluate_timeloop(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> Evaluation:
-    """A nest (outermost level first) in Timeloop's convention."""
+    """A nest in Timeloop's convention (`cosa.analytical.timeloop`)."""
     view = NestView(layer, architecture, nest)
     by_tensor = {tensor: counts(view, tensor) for tensor in TENSORS}
     levels = []
     for level in range(len(view.levels)):
-        found = {t: c.levels[level] for t, c in by_tensor.items() if level in c.levels}
-        levels.append(_level(view, level, found))
-    networks = tuple(
-        {
-            tensor: NetworkResult(
-                fanout=item.fanout,
-                ingresses=float(sum(item.ingresses.values())),
-                multicasts=tuple((size, n, float(words)) for (size, n), words in sorted(item.ingresses.items())),
-                link_transfers=item.link_transfers,
-                spatial_reductions=int(item.spatial_reductions),
-                average_hops=item.average_hops,
-            )
-            for tensor, item in ((tensor, by_tensor[tensor].networks[level]) for tensor in TENSORS)
-        }
-        for level in range(len(view.levels))
-    )
-    return _evaluation("timeloop", view, tuple(levels), networks)
-
-
-def _level(view: NestView, level: int, found: dict[Tensor, LevelAccesses]) -> LevelResult:
-    entry = view.architecture.levels[level]
-    vector_pj = vector_access_energy_pj(view.architecture, level)
-    tensors: dict[Tensor, TensorAtLevel] = {}
-    for tensor, item in found.items():
-        clusters = clusters_used(view.architecture, level, item.instances)
-        accesses = sum(vectors(words, entry.block_words) for words in (item.reads, item.fills, item.updates))
-        # Per instance by cluster occupancy, although the vector energy is already that of one instance (see above).
-        energy = accesses * vector_pj / (item.instances / clusters)
-        tensors[tensor] = TensorAtLevel(
-            item.tile_words,
-            item.partition_words,
-            item.instances,
-            clusters,
-            item.reads,
-            item.fills,
-            item.updates,
-            energy,
-            energy * item.instances,
+        tensors: dict[Tensor, TensorAtLevel] = {}
+        for tensor, found in by_tensor.items():
+            if level in found.levels:
+                tensors[tensor] = _tensor_timeloop(architecture, level, found.levels[level])
+        slowdown = timeloop_cycles(
+            view.compute_cycles,
+            [item.reads for item in tensors.values()],
+            [item.fills + item.updates for item in tensors.values()],
+            architecture.levels[level],
         )
-    cycles = level_cycles(
-        view.compute_cycles,
-        [item.reads for item in found.values()],
-        [item.fills + item.updates for item in found.values()],
-        entry.read_bandwidth_words_per_cycle,
-        entry.write_bandwidth_words_per_cycle,
+        levels.append(_level(architecture, level, tensors, *slowdown))
+    networks = tuple(
+        {tensor: _network(by_tensor[tensor].networks[level]) for tensor in TENSORS} for level in range(len(view.levels))
     )
-    return LevelResult(entry.name, cycles, vector_pj, entry.block_words, tensors)
+    return _evaluation("timeloop", view, tuple(levels), networks, ())
+
+
+def timeloop_cycles(
+    compute_cycles: int, reads: list[int], writes: list[int], level: Level
+) -> tuple[int, Literal["read", "write"] | None]:
+    """Compute cycles stretched until a level's words (of one instance, by tensor) fit through its bandwidths.
+
+    The order of the double-precision operations is part of the convention: it decides the last cycle.
+    """
+    slowdown, bound_by = 1.0, None
+    directions: tuple[tuple[Literal["read", "write"], list[int], float | None], ...] = (
+        ("read", reads, level.read_bandwidth_words_per_cycle),
+        ("write", writes, level.write_bandwidth_words_per_cycle),
+    )
+    for direction, words, bandwidth in directions:
+        demand = 0.0
+        for one in words:
+            demand += one / compute_cycles
+        if bandwidth is not None and demand > bandwidth and bandwidth / demand < slowdown:
+            slowdown, bound_by = bandwidth / demand, direction
+    return compute_cycles if bound_by is None else ceil(compute_cycles / slowdown), bound_by
+
+
+def _tensor_timeloop(architecture: Architecture, level: int, item: LevelAccesses) -> TensorAtLevel:
+    clusters = clusters_used(architecture, level, item.instances)
+    block = architecture.levels[level].block_words
+    accesses = sum(vectors(words, block) for words in (item.reads, item.fills, item.updates))
+    # Divided by the instances of a cluster, although the vector energy is that of one instance already: a quirk kept.
+    energy = accesses * vector_access_energy_pj(architecture, level) / (item.instances / clusters)
+    return TensorAtLevel(
+        tile_words=item.tile_words,
+        partition_words=item.partition_words,
+        instances=item.instances,
+        clusters=clusters,
+        reads=item.reads,
+        fills=item.fills,
+        updates=item.updates,
+        drains=0,
+        accessed_words=(item.reads + item.fills + item.updates) * item.instances,
+        energy_pj_per_instance=energy,
+        energy_pj=energy * item.instances,
+    )
+
+
+def _network(item: Network) -> NetworkResult:
+    return NetworkResult(
+        fanout=item.fanout,
+        ingresses=float(sum(item.ingresses.values())),
+        multicasts=tuple((size, number, float(words)) for (size, number), words in sorted(item.ingresses.items())),
+        link_transfers=item.link_transfers,
+        spatial_reductions=int(item.spatial_reductions),
+        average_hops=item.average_hops,
+    )
+
+
+def evaluate_exact(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> Evaluation:
+    """A nest in words that a machine moves (`cosa.analytical.exact`)."""
+    view = NestView(layer, architecture, nest)
+    by_tensor = exact(layer, architecture, nest)
+    levels = []
+    for level in range(len(view.levels)):
+        tensors: dict[Tensor, TensorAtLevel] = {}
+        for tensor, found in by_tensor.items():
+            if level in found.levels:
+                tensors[tensor] = _tensor_exact(architecture, level, found.levels[level])
+        levels.append(
+            _level(architecture, level, tensors, *_exact_cycles(view.compute_cycles, architecture, level, tensors))
+        )
+    hops = tuple(hop for found in by_tensor.values() for hop in found.hops)
+    return _evaluation("exact", view, tuple(levels), (), hops)
+
+
+def _exact_cycles(
+    compute_cycles: int, architecture: Architecture, level: int, tensors: dict[Tensor, TensorAtLevel]
+) -> tuple[int, Literal["read", "write"] | None]:
+    entry = architecture.levels[level]
+    reads = sum(item.reads + item.drains for item in tensors.values())
+    writes = sum(item.fills + item.updates for item in tensors.values())
+    cycles, bound_by = compute_cycles, None
+    directions: tuple[tuple[Literal["read", "write"], int, float | None], ...] = (
+        ("read", reads, entry.read_bandwidth_words_per_cycle),
+        ("write", writes, entry.write_bandwidth_words_per_cycle),
+    )
+    for direction, words, bandwidth in directions:
+        if bandwidth is not None and (needed := ceil(Fraction(words) / Fraction(bandwidth))) > cycles:
+            cycles, bound_by = needed, direction
+    return cycles, bound_by
+
+
+def _tensor_exact(architecture: Architecture, level: int, item: ExactAccesses) -> TensorAtLevel:
+    block, vector_pj = architecture.levels[level].block_words, vector_access_energy_pj(architecture, level)
+
+    def accesses(words: Words) -> int:
+        return sum(vectors(count, block) for count in (words.reads, words.fills, words.updates, words.drains))
+
+    busiest, total = item.busiest, item.total
+    return TensorAtLevel(
+        tile_words=item.tile_words,
+        partition_words=item.distinct_words,
+        instances=item.instances,
+        clusters=clusters_used(architecture, level, item.instances),
+        reads=busiest.reads,
+        fills=busiest.fills,
+        updates=busiest.updates,
+        drains=busiest.drains,
+        accessed_words=total.reads + total.fills + total.updates + total.drains,
+        energy_pj_per_instance=max(accesses(words) for words in item.kinds) * vector_pj,
+        energy_pj=sum(accesses(words) * number for words, number in item.kinds.items()) * vector_pj,
+    )
+
+
+def _level(
+    architecture: Architecture,
+    level: int,
+    tensors: dict[Tensor, TensorAtLevel],
+    cycles: int,
+    bound_by: Literal["read", "write"] | None,
+) -> LevelResult:
+    entry = architecture.levels[level]
+    return LevelResult(
+        name=entry.name,
+        cycles=cycles,
+        bound_by=bound_by,
+        read_words=sum(item.reads + item.drains for item in tensors.values()),
+        write_words=sum(item.fills + item.updates for item in tensors.values()),
+        vector_access_energy_pj=vector_access_energy_pj(architecture, level),
+        block_words=entry.block_words,
+        tensors=tensors,
+    )
 
 
 def _evaluation(
@@ -154,19 +285,46 @@ def _evaluation(
     view: NestView,
     levels: tuple[LevelResult, ...],
     networks: tuple[dict[Tensor, NetworkResult], ...],
+    hops: tuple[Hop, ...],
 ) -> Evaluation:
-    cycles = max(view.compute_cycles, *(level.cycles for level in levels))
-    macs = view.layer.macs
-    mac_pj = macs * mac_energy_pj(view.architecture)
+    cycles, bound_by = view.compute_cycles, "compute"
+    for level in levels:
+        if level.cycles > cycles:
+            cycles, bound_by = level.cycles, f"{level.bound_by} bandwidth of {level.name}"
+    macs, mac_pj = view.layer.macs, view.layer.macs * mac_energy_pj(view.architecture)
     return Evaluation(
         convention=convention,
         cycles=cycles,
+        bound_by=bound_by,
         compute_cycles=view.compute_cycles,
         macs=macs,
         utilisation=macs / (cycles * view.architecture.macs),
         macs_used=view.macs_used,
         energy_pj=mac_pj + sum(item.energy_pj for level in levels for item in level.tensors.values()),
         mac_energy_pj=mac_pj,
+        roofline=_roofline(view, levels[-1], cycles),
         levels=levels,
         networks=networks,
+        hops=hops,
+    )
+
+
+def _roofline(view: NestView, outermost: LevelResult, cycles: int) -> Roofline:
+    """Reads and writes of the outermost level run beside each other, so the slower direction is the roof."""
+    entry, peak, macs = view.architecture.levels[-1], view.architecture.macs, view.layer.macs
+    words = outermost.read_words + outermost.write_words
+    needed = max(
+        moved / bandwidth if bandwidth else 0.0
+        for moved, bandwidth in (
+            (outermost.read_words, entry.read_bandwidth_words_per_cycle),
+            (outermost.write_words, entry.write_bandwidth_words_per_cycle),
+        )
+    )
+    return Roofline(
+        intensity_macs_per_word=macs / words,
+        # Words a cycle at this nest's mix of reads and writes, were the outermost level always busy.
+        ridge_macs_per_word=peak * needed / words if needed else None,
+        peak_macs_per_cycle=peak,
+        roof_macs_per_cycle=min(float(peak), macs / needed) if needed else float(peak),
+        attained_macs_per_cycle=macs / cycles,
     )

@@ -12,6 +12,7 @@ over loops, never walks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
 from typing import Literal
@@ -152,7 +153,7 @@ class Traffic:
                 path="levels",
                 allowed="`fanout: mesh` at the last level but one",
             )
-        self.layer, self.architecture = layer, architecture
+        self.layer, self.architecture, self._nest = layer, architecture, nest
         self.loops = strided_loops(inner)
         self.placement = Placement(layer, architecture, self.loops)
         halo = architecture.machine.halo_reuse
@@ -235,15 +236,24 @@ class Traffic:
 
     @property
     def analytical_cycles(self) -> int:
-        """The larger of compute and DRAM words over the outermost level's bandwidths."""
-        outermost = self.architecture.levels[-1]
+        """The largest of compute and, for each level with a bandwidth, its words over that bandwidth.
+
+        Words of the outermost level are those of `flows`; further in, those of the busiest instance
+        (`cosa.analytical.exact`).
+        """
+        *inner, outermost = self.architecture.levels
         cycles = self.compute_cycles
+        if any(level.read_bandwidth_words_per_cycle or level.write_bandwidth_words_per_cycle for level in inner):
+            from cosa.analytical.evaluation import evaluate_exact
+
+            found = evaluate_exact(self.layer, self.architecture, self._nest)
+            cycles = max(level.cycles for level in found.levels[:-1])
         for words, bandwidth in (
             (self.dram_read_words, outermost.read_bandwidth_words_per_cycle),
             (self.dram_write_words, outermost.write_bandwidth_words_per_cycle),
         ):
             if bandwidth:
-                cycles = max(cycles, ceil(words / bandwidth))
+                cycles = max(cycles, ceil(Fraction(words) / Fraction(bandwidth)))
         return cycles
 
 
