@@ -120,7 +120,9 @@ def architectures_table(data: dict[str, Any]) -> list[str]:
         ]
         for entry in data["architectures"]
     ]
-    return table(["architecture", "DRAM", "PEs", "MACs", "global buffer", "flit bits"], rows, left=2)
+    lines = table(["architecture", "DRAM", "PEs", "MACs", "global buffer", "flit bits"], rows, left=2)
+    width = max(len(entry["name"]) for entry in data["architectures"])
+    return [*lines, "", *(f"{entry['name']:{width}}  {entry['description']}" for entry in data["architectures"])]
 
 
 def architecture(name: str) -> dict[str, Any]:
