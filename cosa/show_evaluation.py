@@ -7,6 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from cosa.analytical.evaluation import Evaluation, TensorAtLevel
+from cosa.analytical.loads import bound
+from cosa.analytical.traffic import Traffic
+from cosa.errors import InputError
 from cosa.listing import table
 from cosa.schedule import Schedule
 from cosa.show import WIDTH, layer_line, printable
@@ -89,6 +92,7 @@ def describe(schedule: Schedule, evaluation: Evaluation) -> dict[str, Any]:
         "energy_pj_per_mac": evaluation.energy_pj / evaluation.macs,
         "energy_delay_pj_cycles": evaluation.energy_pj * evaluation.cycles,
         "roofline": asdict(evaluation.roofline),
+        "mesh_bound": _mesh_bound(schedule),
         "levels": levels,
         "networks": [
             {
@@ -123,6 +127,23 @@ def describe(schedule: Schedule, evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
+def _mesh_bound(schedule: Schedule) -> dict[str, Any] | None:
+    """Cycles that no run of the simulator can be below, by resource of PEs and mesh; None without such a machine."""
+    if schedule.architecture.noc is None:
+        return None
+    try:
+        found = bound(Traffic(schedule.layer, schedule.architecture, schedule.nest))
+    except InputError:  # not a hierarchy of DRAM, global buffer and PEs
+        return None
+    return {
+        "compute_cycles": found.compute_cycles,
+        "port_cycles": found.port_cycles,
+        "link_cycles": found.link_cycles,
+        "cycles": found.cycles,
+        "bound_by": found.bound_by,
+    }
+
+
 def _per_word(item: TensorAtLevel) -> float:
     return item.energy_pj / item.accessed_words if item.accessed_words else 0.0
 
@@ -147,6 +168,7 @@ def lines(view: dict[str, Any]) -> list[str]:
         + (f"(ridge {ridge:,.1f})" if ridge else "(no bandwidth stated)"),
         f"              {roof['attained_macs_per_cycle']:,.1f} MACs a cycle, roof {roof['roof_macs_per_cycle']:,.1f}, "
         f"peak {roof['peak_macs_per_cycle']:,}",
+        *_mesh_line(view["mesh_bound"]),
         "",
         f"accesses      {view['counts']}",
     ]
@@ -173,6 +195,13 @@ def lines(view: dict[str, Any]) -> list[str]:
     found += table(["level", "tensor", "pJ/access", "words/access", "pJ/word", "uJ", "share"], energies, left=2)
     found += ["", "bandwidth     words of one instance; compute cycles stretched to fit"]
     return found + table(["level", "read", "written", "reads/cycle", "writes/cycle", "cycles"], cycles)
+
+
+def _mesh_line(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return []
+    parts = f"compute {found['compute_cycles']:,}, busiest port {found['port_cycles']:,}, link {found['link_cycles']:,}"
+    return [f"on the mesh   at least {found['cycles']:,} cycles: {parts} flits (DRAM left out)"]
 
 
 def _wrapped(text: str) -> list[str]:

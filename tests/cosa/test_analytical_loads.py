@@ -1,0 +1,122 @@
+"""Routes, loads and the bound of the machine, against the simulator that may not be imported there."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import cosa
+from cosa.analytical.loads import DramData, bound, dram_accesses, flits, loads
+from cosa.analytical.routes import endpoint, multicast_links, reduction_order, xy_links
+from cosa.analytical.traffic import Traffic
+from cosa.arch import load_architecture
+from cosa.schedule import Schedule
+from cosa.workload import Layer
+from nocsim import simulate
+from nocsim.accelerator import Accelerator
+from nocsim.dataflow import ReductionTree
+from nocsim.dram_setup import clocks_per_core_cycle, dram_config
+from nocsim.network import Packetiser
+from nocsim.routing import multicast_tree, unicast_route
+from nocsim.topology import LinkKind, Topology
+from tests.nocsim.nests import random_schedule
+
+
+def dram_data(schedule: Schedule) -> DramData:
+    config = dram_config(schedule.architecture)
+    cycles = config.timing.burst_clocks / clocks_per_core_cycle(schedule.architecture, config)
+    return DramData(config.request_bytes, cycles, schedule.architecture.require_dram().channels)
+
+
+def between_routers(mesh: Topology, links: object) -> set[tuple[tuple[int, int], tuple[int, int]]]:
+    found = [mesh.link(number) for number in links]  # type: ignore[attr-defined]
+    return {(mesh.position(x.source), mesh.position(x.target)) for x in found if x.kind == LinkKind.ROUTER}
+
+
+def test_routes_are_those_of_the_simulator() -> None:
+    mesh = Topology(columns=4, rows=3)
+    for source in range(mesh.n_routers):
+        places = [mesh.position(router) for router in range(mesh.n_routers)]
+        for destination in range(mesh.n_routers):
+            ours = xy_links(places[source], places[destination])
+            assert set(ours) == between_routers(mesh, unicast_route(mesh, source, destination))
+        group = [(source * 5 + step) % mesh.n_routers for step in (1, 4, 6, 11)]
+        ours_tree = multicast_links(places[source], [places[router] for router in group])
+        assert ours_tree == between_routers(mesh, multicast_tree(mesh, source, group))
+
+
+def test_reductions_are_those_of_the_simulator() -> None:
+    for group in ([5], [0, 1, 2], [1, 5, 9], [0, 3, 4, 7, 9], [2, 6, 7, 8, 15]):
+        tree = ReductionTree.of(group, 4)
+        pairs, root = reduction_order(group, 4)
+        assert (dict(pairs), root) == (tree.successor, tree.root)
+
+
+@pytest.mark.parametrize("name", ["simba_4x4", "cosa2021", "simba_8x8"])
+def test_flits_are_those_of_one_message(name: str) -> None:
+    noc = load_architecture(name).require_noc()
+    cut = Packetiser(noc)
+    for n_bytes in range(1, 300):
+        assert flits(noc, n_bytes) == cut.flits(n_bytes)
+
+
+def test_every_port_and_link_carries_what_the_simulator_carries() -> None:
+    """With one port a node and whole transfers nothing is left to choose, so loads are equal, not only bounds."""
+    for seed in range(30):
+        schedule = random_schedule(seed, machine={"chunk_packets": None})
+        accelerator = Accelerator(schedule, ideal_memory=True)
+        accelerator.run()
+        noc, mesh = schedule.architecture.require_noc(), accelerator.topology
+        injected: Counter[object] = Counter()
+        ejected: Counter[object] = Counter()
+        links: Counter[object] = Counter()
+        written = {endpoint(noc, port) for port in noc.dram_ports}
+        for (_, src, dsts), load in accelerator.network.loads.items():
+            places = [mesh.position(mesh.attachment(e)[0]) for e in (src, *dsts)]
+            injected[places[0], src >= mesh.n_routers] += load.flits
+            for place, dst in zip(places[1:], dsts, strict=True):
+                ejected[place, dst >= mesh.n_routers] += load.flits
+            for link in multicast_links(places[0], places[1:]):
+                links[link] += load.flits
+        ours = loads(Traffic(schedule.layer, schedule.architecture, schedule.nest))
+        assert {(p[0][:2], p[0] in written): f for p, f in ours.injected_flits.items()} == dict(injected), seed
+        assert ours.link_flits.keys() == links.keys()
+        # The DRAM port takes writes in pieces that fit its buffer: more packets than one transfer would need.
+        for ports, number in ours.ejected_flits.items():
+            theirs = ejected[ports[0][:2], ports[0] in written]
+            assert number <= theirs if ports[0] in written else number == theirs, seed
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_no_run_is_below_the_bound(first: int) -> None:
+    for seed in range(first, first + 10):
+        schedule = random_schedule(seed)
+        traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
+        found = bound(traffic, dram_data(schedule))
+        assert found.cycles <= simulate(schedule).cycles.total, (seed, found)
+
+
+@pytest.fixture(scope="module")
+def small() -> Schedule:
+    return cosa.schedule(Layer(R=3, S=3, P=14, Q=14, C=16, K=32, N=1))
+
+
+@pytest.mark.parametrize("name", ["simba_4x4", "simba_4x4_wide", "cosa2021"])
+def test_no_run_of_a_packaged_machine_is_below_the_bound(small: Schedule, name: str) -> None:
+    moved = small.with_architecture(load_architecture(name))
+    found = bound(Traffic(moved.layer, moved.architecture, moved.nest), dram_data(moved))
+    total = simulate(moved).cycles.total
+    assert found.cycles <= total
+    assert found.cycles > total / 10
+    assert found.bound_by in ("compute", "port", "link", "dram")
+
+
+def test_several_ports_share_and_leave_links_open(schedule: Schedule) -> None:
+    one, wide = (
+        Traffic(moved.layer, moved.architecture, moved.nest)
+        for moved in (schedule.with_architecture(load_architecture(name)) for name in ("simba_4x4", "simba_4x4_wide"))
+    )
+    assert bound(wide).port_cycles < bound(one).port_cycles
+    assert bound(one).dram_cycles is None
+    assert dram_accesses(one, 64) == dram_accesses(wide, 64) > 0
