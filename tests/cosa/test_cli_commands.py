@@ -91,7 +91,11 @@ def test_unknown_network(cosa: Cosa) -> None:
 
 def test_archs(cosa: Cosa) -> None:
     rows = cosa("archs").out.splitlines()
-    assert [row.split()[0] for row in rows[1:]] == architecture_names()
+    table, descriptions = rows[1 : rows.index("")], rows[rows.index("") + 1 :]
+    assert [row.split()[0] for row in table] == architecture_names()
+    assert [row.split(maxsplit=1) for row in descriptions] == [
+        [name, load_architecture(name).description] for name in architecture_names()
+    ]
     assert max(map(len, rows)) <= 80
     data = json.loads(cosa("archs", "--json").out)
     hashes = {entry["name"]: entry["hash"] for entry in data["architectures"]}
