@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cosa.analytical.reference import analytical_cases
+from cosa.interop.reference import timeloop_files_cases
 from nocsim.replay import read_packets, replay_packets
 
 
@@ -74,10 +75,11 @@ def endtoend_cases(folder: Path) -> Iterator[tuple[str, str | None]]:
 CHECKS = {
     "noc": (noc_cases, "router-level packets and deliveries"),
     "analytical": (analytical_cases, "records of Timeloop: access counts, cycles and energies of mappings"),
+    "timeloop_files": (timeloop_files_cases, "Timeloop files and the facts that stand in them"),
     "endtoend": (endtoend_cases, "transactions of the published network simulator"),
 }
 
-NOUNS = {"analytical": "records"}
+NOUNS = {"analytical": "records", "timeloop_files": "files"}
 
 
 def main(arguments: list[str] | None = None) -> int:
