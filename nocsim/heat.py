@@ -212,12 +212,19 @@ def _draw_nodes(axes: Axes, topology: Topology, edges: list[int], names: Mapping
     """Routers with their numbers, endpoints, and the names of some."""
     from matplotlib.patches import Circle, Rectangle
 
-    style: dict[str, Any] = {"facecolor": "white", "edgecolor": "0.25", "linewidth": 0.8, "zorder": 3}
+    # all of it lies within the axes, so the layout need not look at each
+    style: dict[str, Any] = {
+        "facecolor": "white",
+        "edgecolor": "0.25",
+        "linewidth": 0.8,
+        "zorder": 3,
+        "in_layout": False,
+    }
     points = float(np.clip(inch * 7.5, 4.0, 10.0))
     for router in range(topology.n_routers):
         x, y = topology.position(router)
         axes.add_patch(Rectangle((x - _ROUTER, y - _ROUTER), 2 * _ROUTER, 2 * _ROUTER, **style))
-        axes.text(x, y, str(router), ha="center", va="center", fontsize=points, zorder=4)
+        axes.text(x, y, str(router), ha="center", va="center", fontsize=points, zorder=4, in_layout=False)
     for endpoint in [*range(topology.n_routers), *edges]:
         router, port = topology.attachment(endpoint)
         along, _, far = _stub(port)
@@ -233,6 +240,7 @@ def _draw_nodes(axes: Axes, topology: Topology, edges: list[int], names: Mapping
                 va={0: "center", 1: "top", -1: "bottom"}[int(np.sign(round(along[1], 3)))],
                 fontsize=points,
                 zorder=4,
+                in_layout=False,
             )
 
 
@@ -262,5 +270,12 @@ def _draw_number(
     if diagonal:
         ha, va = ("left", "center") if right[0] > 0 else ("center", "top")  # injection, ejection
     axes.text(
-        float(middle[0]), float(middle[1]), text, ha=ha, va=va, fontsize=float(np.clip(inch * 5.2, 4.0, 7.0)), zorder=4
+        float(middle[0]),
+        float(middle[1]),
+        text,
+        ha=ha,
+        va=va,
+        fontsize=float(np.clip(inch * 5.2, 4.0, 7.0)),
+        zorder=4,
+        in_layout=False,
     )

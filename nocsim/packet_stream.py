@@ -203,7 +203,9 @@ class Replay:
         places = np.arange(self.n_fed, self.n_fed + n, dtype=np.int64)
         owner = np.repeat(places, counts)
         # destinations of a packet in ascending order, so that (place, destination) is an ascending key
-        keys = np.sort(owner * n_endpoints + packets.dsts)
+        keys = owner * n_endpoints + packets.dsts
+        if keys.size > n:
+            keys.sort()
         dsts = keys - owner * n_endpoints
 
         first, first_dst = self.n_open, self._n_dsts
@@ -250,15 +252,13 @@ class Replay:
         """Note the cycles that the kernel reports."""
         if not len(records):
             return
-        kind, message, dst, cycle = np.ascontiguousarray(records.T)
-        for wanted, row in ((k.HEAD_SENT, _HEAD_IN), (k.SENT, _TAIL_IN)):
-            found = kind == wanted
-            self._packets[row, message[found] - self.n_taken] = cycle[found]
-        keys = message * self.topology.n_endpoints + dst
-        known = self._dsts[_KEY, : self._n_dsts]
-        for wanted, row in ((k.HEAD_DELIVERED, _HEAD_OUT), (k.DELIVERED, _TAIL_OUT)):
-            found = kind == wanted
-            self._dsts[row, np.searchsorted(known, keys[found])] = cycle[found]
+        kind, message, dst, cycle = records.T
+        sent, reached = np.flatnonzero(dst < 0), np.flatnonzero(dst >= 0)
+        row = np.where(kind[sent] == k.HEAD_SENT, _HEAD_IN, _TAIL_IN)
+        self._packets[row, message[sent] - self.n_taken] = cycle[sent]
+        row = np.where(kind[reached] == k.HEAD_DELIVERED, _HEAD_OUT, _TAIL_OUT)
+        keys = message[reached] * self.topology.n_endpoints + dst[reached]
+        self._dsts[row, np.searchsorted(self._dsts[_KEY, : self._n_dsts], keys)] = cycle[reached]
 
 
 def _grown(window: Int64s, size: int) -> Int64s:

@@ -21,12 +21,13 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     one. Raises InputError if the place cannot be written.
     """
     require_writable(path)
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as stream:
                 yield stream
             return
+        target = Path(os.path.realpath(target))
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".nocsim-", suffix=".tmp")
         temporary = Path(name)
         try:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import config, njit, types
 from numba import uint64 as u64
+from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
 Int64s = npt.NDArray[Any]  # int64; Any, since numba and mypy disagree on the types of elements
@@ -96,15 +97,22 @@ SETTLED = 16
 FIFO then, in at most ten moves, and each cycle without a move repeats for ever."""
 
 
+#: The kernels allocate nothing, so counting references to their arrays is lost time, in compiling above all. Numba has
+#: no public switch for that; without this one the kernels are only slower.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True} | (
+    {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+)
+
+
 def compiled(function: Function) -> Function:
     """Compile at the first call, with a cache on disk where one can be written.
 
     numba looks beside the source, then in the user's cache folder, and raises RuntimeError if it can write neither.
     """
     try:
-        result: Function = njit(cache=True)(function)
+        result: Function = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:
-        result = njit(function)
+        result = njit(**_OPTIONS)(function)
     return result
 
 
