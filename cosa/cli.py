@@ -262,6 +262,9 @@ def convert_command(
     ] = None,
     mapping: Annotated[str | None, typer.Option(metavar="FILE", help="Timeloop mapping, or a nest it printed.")] = None,
     layer: Annotated[str | None, typer.Option(metavar="NAME", help="One layer of several.")] = None,
+    one_row: Annotated[
+        bool, typer.Option("--one-row", help="Timeloop mapping for an architecture whose fan-outs are single rows.")
+    ] = False,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="PATH", help="File to write; for layers a folder.")
     ] = None,
@@ -273,7 +276,7 @@ def convert_command(
     if not paths and arch is None:
         raise InputError("nothing to convert", allowed="files, --problem, --arch, --mapping")
     inputs = read_inputs(paths, arch)
-    result = converted(inputs, to, layer)
+    result = converted(inputs, to, layer, one_row)
     if output is None and isinstance(result, dict):
         raise InputError("layers need a folder", source="-o", allowed="-o FOLDER")
     if output is not None and not isinstance(result, dict):

@@ -92,15 +92,16 @@ UNUSED = (
     "width_b",
 )
 
-_STORAGE_CLASSES = ("DRAM", "SRAM", "regfile", "smartbuffer", "storage")
+_STORAGE_CLASSES = ("dram", "sram", "regfile", "smartbuffer", "storage")
 _COMPUTE_CLASSES = ("mac", "compute")
 
 
 def kind_of_class(name: str) -> Literal["storage", "compute"] | None:
     """What a component of a class is, by the parts of its name as in Timeloop; None: neither memory nor compute."""
-    if any(part in name for part in _STORAGE_CLASSES):
+    folded = name.lower()
+    if any(part in folded for part in _STORAGE_CLASSES):
         return "storage"
-    return "compute" if any(part in name.lower() for part in _COMPUTE_CLASSES) else None
+    return "compute" if any(part in folded for part in _COMPUTE_CLASSES) else None
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def storage_level(name: str, component_class: str, attributes: Attributes) -> Ar
     if entries is None and kilobytes is not None:
         entries = int(kilobytes * 1024 * 8) // word_bits
     technology = attributes.text("technology")
-    if "DRAM" in component_class or technology == "DRAM":
+    if "DRAM" in component_class.upper() or technology.upper() == "DRAM":
         entries = None
     deprecated = attributes.number("bandwidth")
     half = None if deprecated is None else deprecated / 2

@@ -159,8 +159,10 @@ Noun = Layer | Architecture | Schedule
 Result = Noun | str | dict[str, Layer]
 
 
-def converted(inputs: Inputs, kind: str, layer: str | None = None) -> Result:
+def converted(inputs: Inputs, kind: str, layer: str | None = None, one_row: bool = False) -> Result:
     """The thing asked for: one of our nouns, text of another tool's file, or layers by the names of their files.
+
+    `one_row`: a Timeloop mapping for an architecture whose fan-outs are single rows.
 
     Raises
     ------
@@ -184,7 +186,7 @@ def converted(inputs: Inputs, kind: str, layer: str | None = None) -> Result:
         found = violations(schedule.layer, schedule.architecture, schedule.nest)
         inputs.notes.extend(f"does not fit its architecture: {violation}" for violation in found)
         return schedule
-    return mapping_text(schedule, inputs.source("schedule", "timeloop mapping", "timeloop nest"), inputs.notes)
+    return mapping_text(schedule, inputs.source("schedule", "timeloop mapping", "timeloop nest"), inputs.notes, one_row)
 
 
 def _facts(inputs: Inputs) -> str:

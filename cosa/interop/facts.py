@@ -64,7 +64,9 @@ def _dims(file: TimeloopFile) -> tuple[str, ...]:
 
 def architecture_facts(architecture: ArchFile, dims: Sequence[str], bounds: Mapping[str, int] | None) -> Facts:
     """Levels outermost first."""
-    levels = [_level_facts(level, dims, bounds) for level in architecture.levels]
+    # A container without a fan-out only carries attributes or constraints to what is below it.
+    told = [level for level in architecture.levels if level.kind != "container" or level.fanout_x * level.fanout_y > 1]
+    levels = [_level_facts(level, dims, bounds) for level in told]
     return {"format": architecture.format, "levels_outer_to_inner": levels}
 
 

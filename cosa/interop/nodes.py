@@ -119,7 +119,7 @@ class NodeWalk:
             where.note(f"not used: component {name} of class {classes}")
             return
         # A memory of `class: storage` says by its subclass whether it is a DRAM.
-        named_class = classes if "DRAM" in classes else str(content.get("class") or "")
+        named_class = classes if "DRAM" in classes.upper() else str(content.get("class") or "")
         x, y = self.spatial(content, where, scope)
         scope.x, scope.y = scope.x * x, scope.y * y
         if kind == "storage":

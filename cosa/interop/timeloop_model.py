@@ -93,7 +93,7 @@ class ArchLevel:
     @property
     def is_dram(self) -> bool:
         """Whether class or technology say DRAM."""
-        return "DRAM" in self.component_class or self.technology == "DRAM"
+        return "DRAM" in self.component_class.upper() or self.technology.upper() == "DRAM"
 
 
 @dataclass(frozen=True)

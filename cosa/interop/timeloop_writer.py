@@ -46,11 +46,13 @@ def _require_no_groups(layer: Layer, source: str) -> None:
         )
 
 
-def mapping_text(schedule: Schedule, source: str, notes: list[str]) -> str:
+def mapping_text(schedule: Schedule, source: str, notes: list[str], one_row: bool = False) -> str:
     """A mapping file. Loops of bound 1 are not loops there.
 
     Spatial loops along y stand outside of those along x, as Timeloop's `split` has it; the two axes are independent, so
-    that order means nothing.
+    that order means nothing. With `one_row` the mapping is for an architecture that lays every fan-out out as one row
+    (as Timeloop does where only `instances` is stated): all spatial loops run along X, and the part of a dimension
+    along y becomes one loop with the part along x.
 
     Raises
     ------
@@ -62,13 +64,13 @@ def mapping_text(schedule: Schedule, source: str, notes: list[str]) -> str:
         if number > 0:
             bypass = [DATA_SPACES[tensor] for tensor in TENSORS if tensor not in entry.keeps]
             keep = [DATA_SPACES[tensor] for tensor in TENSORS if tensor in entry.keeps]
-            directives.append({"target": entry.level, "type": "bypass", "keep": keep, "bypass": bypass})
+            directives.append({"target": entry.level, "type": "datatype", "keep": keep, "bypass": bypass})
     for number, entry in enumerate(schedule.nest):
         path = f"nest[{number}]"
         temporal = [loop for loop in entry.temporal if loop.bound > 1]
         directives.append(_directive(entry, "temporal", temporal, source, path))
         x, y = schedule.architecture.fanout(len(schedule.nest) - 1 - number)
-        spatial = _spatial_inside_out(entry, source, path, notes)
+        spatial = _in_one_row(entry) if one_row else _by_axis(entry, source, path, notes)
         if x * y > 1 or spatial:
             loops = [loop for loop, _ in spatial]
             directive = _directive(entry, "spatial", loops, source, path)
@@ -76,7 +78,19 @@ def mapping_text(schedule: Schedule, source: str, notes: list[str]) -> str:
     return dump_yaml({"mapping": directives})
 
 
-def _spatial_inside_out(entry: ScheduleLevel, source: str, path: str, notes: list[str]) -> list[tuple[Loop, str]]:
+def _in_one_row(entry: ScheduleLevel) -> list[tuple[Loop, str]]:
+    """Spatial loops along one row, y outside of x; neighbours over one dimension are one loop."""
+    loops = [loop for loop in entry.spatial if loop.bound > 1]
+    ordered = [*(loop for loop in loops if loop.axis == "y"), *(loop for loop in loops if loop.axis != "y")]
+    result: list[Loop] = []
+    for loop in ordered:
+        if result and result[-1].dim == loop.dim:
+            loop = loop.model_copy(update={"bound": result.pop().bound * loop.bound})
+        result.append(loop)
+    return [(loop, "x") for loop in result]
+
+
+def _by_axis(entry: ScheduleLevel, source: str, path: str, notes: list[str]) -> list[tuple[Loop, str]]:
     """Spatial loops, those along x last (they are innermost), each with its axis."""
     loops = [loop for loop in entry.spatial if loop.bound > 1]
     for loop in loops:
@@ -85,7 +99,7 @@ def _spatial_inside_out(entry: ScheduleLevel, source: str, path: str, notes: lis
                 f"{entry.level}: spatial loop {loop.dim}{loop.bound} is row_major, which Timeloop does not have",
                 source=source,
                 path=path,
-                allowed="spatial loops along x and y",
+                allowed="spatial loops along x and y, or --one-row",
             )
     ordered = [*(loop for loop in loops if loop.axis == "y"), *(loop for loop in loops if loop.axis == "x")]
     if ordered != loops:
@@ -103,7 +117,8 @@ def _directive(entry: ScheduleLevel, kind: str, loops: Sequence[Loop], source: s
                 f"{entry.level}: {kind} loops {twice} are two of one dimension, which one directive cannot hold",
                 source=source,
                 path=path,
-                allowed=f"one {kind} loop of each dimension",
+                allowed=f"one {kind} loop of each dimension"
+                + (" (--one-row joins those along y and x)" if kind == "spatial" else ""),
             )
     bounds = {loop.dim: loop.bound for loop in loops}
     return {

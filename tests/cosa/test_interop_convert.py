@@ -73,6 +73,27 @@ def test_a_mapping_on_our_mesh_is_row_major_there(cosa: Command) -> None:
     cosa("convert", "out.yaml", "--to", "timeloop-mapping").assert_error("out.yaml", "K16", "row_major")
 
 
+def test_one_row_joins_the_axes_of_a_mesh(cosa: Command, schedule: Schedule) -> None:
+    data = schedule.model_dump(mode="json")
+    loops = data["nest"][1]["loops"]
+    loops[:] = [{"dim": "P", "bound": 2}, {"dim": "K", "bound": 2}]
+    for dim, bound, axis in (("Q", 2, "y"), ("K", 2, "y"), ("K", 2, "x"), ("C", 2, "x")):
+        loops.append({"dim": dim, "bound": bound, "kind": "spatial", "axis": axis})
+    Schedule.from_data(data).save("both.json")
+    ran = cosa("convert", "both.json", "--to", "timeloop-mapping")
+    ran.assert_error("spatial loops K2, K2", "--one-row")
+    ran = cosa("convert", "both.json", "--to", "timeloop-mapping", "--one-row", "-o", "m.yaml")
+    assert (ran.code, ran.err) == (0, "")
+    assert "factors: R=1 S=1 P=1 Q=2 C=2 K=4 N=1\n  permutation: CKQRSPN\n  split: 3\n" in Path("m.yaml").read_text()
+    assert cosa("convert", "both.json", "m.yaml", "--to", "schedule", "-o", "again.json").code == 0
+    again = Schedule.from_file("again.json")
+    assert [(loop.dim, loop.bound, loop.axis) for loop in again.nest[1].spatial] == [
+        ("Q", 2, "row_major"),
+        ("K", 4, "row_major"),
+        ("C", 2, "row_major"),
+    ]
+
+
 def test_what_does_not_fit_is_noted(cosa: Command) -> None:
     text = MAPPING.replace("P=112", "P=1") + "- {target: Registers, type: temporal, factors: P=112}\n"
     Path("map.yaml").write_text(text)

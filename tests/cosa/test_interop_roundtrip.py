@@ -127,7 +127,9 @@ def test_what_is_written(schedule: Schedule) -> None:
         "  permutation: KCQRSPN\n"
         "  split: 1\n"
     ) in text
-    assert "- target: GlobalBuffer\n  type: bypass\n  keep:\n  - Inputs\n  - Outputs\n  bypass:\n  - Weights\n" in text
+    assert (
+        "- target: GlobalBuffer\n  type: datatype\n  keep:\n  - Inputs\n  - Outputs\n  bypass:\n  - Weights\n" in text
+    )
     assert "target: WeightBuffer\n  type: spatial" not in text  # no fan-out there, so Timeloop has no such level
 
 
