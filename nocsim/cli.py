@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from cosa.errors import InputError
 from cosa.terminal import check_output, out, out_json, run
 from nocsim import cli_network
 from nocsim.published import cli as published_cli
@@ -53,12 +54,21 @@ def _root(
 
 @app.command("run")
 def run_command(
-    schedule: Annotated[str, typer.Option(metavar="FILE", help="Schedule file, as cosa schedule writes it.")],
+    schedule: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Schedule file, as cosa schedule writes it.")
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Layer table: schedule and simulate all its layers instead of one schedule."),
+    ] = None,
     mesh: Annotated[
         str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
     ] = None,
     arch: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="Architecture instead of the one in the schedule.")
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE", help="Architecture instead of the one in the schedule (--network: simba_4x4)."
+        ),
     ] = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the complete result as JSON (- prints it).")
@@ -69,8 +79,26 @@ def run_command(
         bool, typer.Option("--timing/--no-timing", help="Report wall-clock seconds, or leave them out.")
     ] = True,
     heat: cli_network.Heat = None,
-) -> None:
-    """Simulate a schedule and say where every cycle went."""
+    mapper: Annotated[str, typer.Option(metavar="NAME", help="With --network: what makes the schedules.")] = "cosa",
+    workers: Annotated[int, typer.Option(metavar="N", help="With --network: processes at a time.")] = 1,
+    cache: Annotated[
+        str | None, typer.Option(metavar="FOLDER|none", help="With --network: where results of layers are kept.")
+    ] = None,
+) -> int:
+    """Simulate a schedule, or a whole network, and say where every cycle went."""
+    if network is not None:
+        contradictions = {"--schedule": schedule, "--heat": heat, "--ideal-network": ideal_network or None}
+        contradictions["--ideal-memory"] = ideal_memory or None
+        for option, value in contradictions.items():
+            if value is not None:
+                raise InputError(f"contradicts {option}", source="--network", value=network)
+        from nocsim.cli_whole_network import run_whole_network
+
+        return run_whole_network(
+            network, arch=arch, mesh=mesh, mapper=mapper, workers=workers, cache=cache, json_file=json_file
+        )
+    if schedule is None:
+        raise InputError("nothing to run", allowed="--schedule FILE, or --network NAME")
     from nocsim.api import resolve, simulate
     from nocsim.report import text
 
@@ -89,7 +117,7 @@ def run_command(
     data = {} if timing else {"exclude": {"timing"}}
     if json_file == "-":
         out(result.to_json(**data))
-        return
+        return 0
     if json_file is not None:
         result.to_file(json_file, **data)
     out(text(result))
@@ -97,6 +125,7 @@ def run_command(
         out(f"\nwritten to {json_file}\n")
     if heat is not None:
         out(f"\nlink heat written to {heat}\n")
+    return 0
 
 
 @app.command("schema")

@@ -1,0 +1,95 @@
+"""`nocsim run --network`: a whole network on the command line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from cosa.errors import InputError
+from cosa.terminal import check_output, out
+from nocsim.network_run import MAPPERS, NetworkResult, default_cache, run_network
+
+
+def run_whole_network(
+    name: str,
+    *,
+    arch: str | None,
+    mesh: str | None,
+    mapper: str,
+    workers: int,
+    cache: str | None,
+    json_file: str | None,
+) -> int:
+    """Run it, print the table, write the result; 130 if it was interrupted (the layers done are reported)."""
+    from cosa.arch import load_architecture
+    from cosa.networks import load_network
+
+    if mapper not in MAPPERS:
+        raise InputError("no such mapper", source="--mapper", value=mapper, allowed=", ".join(MAPPERS))
+    if not 1 <= workers <= 1024:
+        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
+    network = load_network(name)
+    architecture = load_architecture(arch or "simba_4x4")
+    if mesh is not None:
+        architecture = architecture.with_mesh(mesh)
+    if json_file not in (None, "-"):
+        check_output("--json", json_file, {"--arch": arch})
+    folder = None if cache == "none" else Path(cache) if cache else default_cache()
+    result = run_network(
+        network, architecture, mapper=mapper, workers=workers, cache=folder, progress=_Progress(len(network.layers))
+    )
+    if json_file == "-":
+        out(result.to_json())
+    else:
+        if json_file is not None:
+            result.to_file(json_file)
+        out(text(result, len(network.layers)))
+    return 0 if result.complete else 130
+
+
+class _Progress:
+    """A line on standard error that counts layers, with the time left; only on a terminal, only after two seconds."""
+
+    def __init__(self, layers: int) -> None:
+        self._started = time.monotonic()
+        self._first = 0
+        self._layers = layers
+
+    def __call__(self, done: int, layers: int) -> None:
+        elapsed = time.monotonic() - self._started
+        if not self._first:
+            self._first = done
+        if elapsed < 2 or not sys.stderr.isatty():
+            return
+        fresh = done - self._first
+        left = f", {elapsed / fresh * (layers - done):.0f} s left" if fresh else ""
+        end = "\n" if done == layers else ""
+        print(f"\r{done} of {layers} layers{left}   ", end=end, file=sys.stderr, flush=True)
+
+
+def text(result: NetworkResult, layers: int) -> str:
+    """The table: a row a unique layer, then totals over all occurrences."""
+    lines = [
+        f"{result.network} on {result.architecture}, mapper {result.mapper}",
+        "",
+        f"{'layer':22}{'x':>4}{'compute':>12}{'analytical':>12}{'simulated':>12}{'ratio':>7}{'MACs':>7}",
+    ]
+    for run in result.layers:
+        ratio = run.simulated_cycles / run.analytical_cycles
+        lines.append(
+            f"{run.layer[:21]:22}{run.count:>4}{run.compute_only_cycles:>12,}{run.analytical_cycles:>12,}"
+            f"{run.simulated_cycles:>12,}{ratio:>7.2f}{run.mac_utilisation:>7.1%}"
+        )
+    compute, analytical, simulated = (
+        result.total(field) for field in ("compute_only_cycles", "analytical_cycles", "simulated_cycles")
+    )
+    lines += [
+        f"{'whole network':22}{sum(run.count for run in result.layers):>4}{compute:>12,}{analytical:>12,}"
+        f"{simulated:>12,}{simulated / analytical if analytical else 0:>7.2f}{result.mac_utilisation:>7.1%}",
+        "",
+        f"DRAM {result.total('dram_bytes'):,} bytes, network {result.total('network_bytes'):,} bytes",
+    ]
+    if not result.complete:
+        lines.append(f"interrupted: {len(result.layers)} of {layers} unique layers")
+    return "\n".join(lines) + "\n"

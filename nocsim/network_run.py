@@ -1,0 +1,247 @@
+"""Whole networks: unique layers scheduled and simulated in parallel processes, weighted by how often they occur.
+
+Results are cached by what goes in (layer, architecture, mapper with its options, version and sources of the package),
+so that a second run reads them back. Any number of workers gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
+from importlib import resources
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Literal
+
+from cosa.arch import Architecture
+from cosa.errors import CosaError, InputError
+from cosa.files import FileModel, Model, write_atomic
+from cosa.networks import Network, NetworkLayer
+from cosa.version import version
+from cosa.workload import Layer
+
+MAPPERS = ("cosa",)
+
+
+class LayerRun(Model):
+    """One unique layer: how often it occurs, and its cycles (of one occurrence)."""
+
+    layer: str
+    count: int
+    macs: int
+    compute_only_cycles: int
+    analytical_cycles: int
+    simulated_cycles: int
+    mac_utilisation: float
+    dram_bytes: int
+    network_bytes: int
+    solver_status: str | None
+    gap: float | None
+
+
+class NetworkResult(FileModel):
+    """A whole network, layer after layer; totals count every occurrence."""
+
+    kind: Literal["network_result"] = "network_result"
+    schema_version: Literal[1] = 1
+    version: str
+    network: str
+    architecture: str
+    architecture_hash: str
+    mapper: str
+    layers: tuple[LayerRun, ...]
+    complete: bool
+
+    def total(self, field: str) -> int:
+        """Sum of a field over all occurrences of all layers."""
+        return sum(int(getattr(run, field)) * run.count for run in self.layers)
+
+    @property
+    def mac_utilisation(self) -> float:
+        """MACs done per MAC unit and simulated cycle, over the network (0 without layers)."""
+        busy = sum(run.mac_utilisation * run.simulated_cycles * run.count for run in self.layers)
+        cycles = self.total("simulated_cycles")
+        return busy / cycles if cycles else 0.0
+
+
+def default_cache() -> Path:
+    """Where results are kept: below ``XDG_CACHE_HOME``, else below the user's ``.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "cosa-nocsim"
+
+
+@lru_cache(maxsize=1)
+def source_digest() -> str:
+    """Digest of the package's own sources: results of other code are not read back."""
+    digest = hashlib.sha256()
+    for package in ("cosa", "dram", "nocsim", "arch_configs.dram"):
+        root, *inner = package.split(".")
+        folder = resources.files(root)
+        for part in inner:
+            folder = folder / part
+        for path in sorted(Path(str(folder)).rglob("*")):
+            if path.suffix in (".py", ".yaml"):
+                digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def cache_key(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> str:
+    """Content hash of everything that can change a layer's run (the layer's own name cannot)."""
+    data = {
+        "layer": layer.model_dump(mode="json", exclude={"name", "notes"}),
+        "architecture": architecture.content_hash,
+        "mapper": mapper,
+        "options": options,
+        "version": version(),
+        "sources": source_digest(),
+    }
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def run_layer(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Schedule and simulate one layer; the figures of `LayerRun` without its name and count."""
+    import cosa
+    import nocsim
+
+    if mapper not in MAPPERS:
+        raise InputError("no such mapper", source="--mapper", value=mapper, allowed=", ".join(MAPPERS))
+    schedule = cosa.schedule(layer, architecture, **options)
+    result = nocsim.simulate(schedule)
+    return {
+        "macs": layer.macs,
+        "compute_only_cycles": result.cycles.compute_only,
+        "analytical_cycles": result.cycles.analytical,
+        "simulated_cycles": result.cycles.total,
+        "mac_utilisation": result.mac_utilisation,
+        "dram_bytes": sum(channel.bytes for channel in result.dram.channels),
+        "network_bytes": sum(load.bytes for load in result.tensors.values()),
+        "solver_status": schedule.provenance.solver_status,
+        "gap": schedule.provenance.gap,
+    }
+
+
+def run_network(
+    network: Network,
+    architecture: Architecture,
+    *,
+    mapper: str = "cosa",
+    options: dict[str, Any] | None = None,
+    workers: int = 1,
+    cache: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> NetworkResult:
+    """Schedule and simulate every unique layer of a network.
+
+    Parameters
+    ----------
+    options: of the mapper, as `cosa.schedule` takes them.
+    workers: processes at a time.
+    cache: folder of earlier results, or None for none.
+    progress: called with (layers done, layers in all).
+
+    Returns
+    -------
+    All layers; after Ctrl-C those that were done, with `complete` false.
+
+    Raises
+    ------
+    CosaError: a layer cannot be scheduled or simulated; the layer is named.
+    """
+    options = options or {}
+    figures: dict[int, dict[str, Any]] = {}
+    keys = [cache_key(entry.layer, architecture, mapper, options) for entry in network.layers]
+    for number, key in enumerate(keys):
+        known = _read_cache(cache, key)
+        if known is not None:
+            figures[number] = known
+    missing = [number for number in range(len(keys)) if number not in figures]
+    complete = True
+    if progress:
+        progress(len(figures), len(keys))
+    try:
+        for number, found in _run_missing(network, missing, architecture, mapper, options, workers):
+            figures[number] = found
+            _write_cache(cache, keys[number], found)
+            if progress:
+                progress(len(figures), len(keys))
+    except KeyboardInterrupt:
+        complete = False
+    return NetworkResult(
+        version=version(),
+        network=network.name,
+        architecture=architecture.name,
+        architecture_hash=architecture.content_hash,
+        mapper=mapper,
+        layers=tuple(_entry(network.layers[number], figures[number]) for number in sorted(figures)),
+        complete=complete,
+    )
+
+
+def _entry(entry: NetworkLayer, figures: dict[str, Any]) -> LayerRun:
+    return LayerRun(layer=entry.layer.name, count=entry.count, **figures)
+
+
+def _run_missing(
+    network: Network,
+    missing: list[int],
+    architecture: Architecture,
+    mapper: str,
+    options: dict[str, Any],
+    workers: int,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Figures of the layers that no cache holds, as they are done."""
+    if workers == 1 or len(missing) < 2:
+        for number in missing:
+            yield number, _named(network, number, run_layer, architecture, mapper, options)
+        return
+    # Fresh processes: a fork of a process with solver threads can hang.
+    with ProcessPoolExecutor(min(workers, len(missing)), mp_context=get_context("spawn")) as pool:
+        # Layers with most MACs first, so that no long one is left to the end.
+        order = sorted(missing, key=lambda number: -network.layers[number].layer.macs)
+        futures = {
+            pool.submit(run_layer, network.layers[number].layer, architecture, mapper, options): number
+            for number in order
+        }
+        try:
+            for future in as_completed(futures):
+                number = futures[future]
+                yield number, _named(network, number, lambda *_, f=future: f.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _named(network: Network, number: int, call: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """A layer's figures; an error says which layer it was."""
+    layer = network.layers[number].layer
+    try:
+        return call(layer, *arguments)
+    except CosaError as error:
+        named = CosaError(f"{network.name} {layer.name}: {error}")
+        named.exit_code = error.exit_code
+        raise named from error
+
+
+def _read_cache(cache: Path | None, key: str) -> dict[str, Any] | None:
+    if cache is None:
+        return None
+    try:
+        found = json.loads((cache / f"{key}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write_cache(cache: Path | None, key: str, figures: dict[str, Any]) -> None:
+    if cache is None:
+        return
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        write_atomic(cache / f"{key}.json", json.dumps(figures))
+    except (OSError, InputError):
+        # A cache that can't be written costs time the next time, nothing else.
+        return

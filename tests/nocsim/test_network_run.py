@@ -1,0 +1,130 @@
+"""Whole networks: totals, workers, cache, errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cosa
+import nocsim
+from cosa.arch import Architecture
+from cosa.errors import CosaError
+from cosa.networks import Network
+from nocsim import network_run
+from nocsim.cli import main
+from nocsim.network_run import NetworkResult, cache_key, run_network
+
+
+@pytest.fixture(scope="module")
+def small() -> Network:
+    """Three small fully connected layers of DLRM, one of which occurs twice."""
+    return Network("small", cosa.load_network("dlrm").layers[:3])
+
+
+@pytest.fixture(scope="module")
+def whole(small: Network) -> NetworkResult:
+    return run_network(small, cosa.load_architecture("simba_4x4"))
+
+
+def test_layers_are_those_of_single_runs(small: Network, whole: NetworkResult) -> None:
+    assert whole.complete and [run.layer for run in whole.layers] == [entry.layer.name for entry in small.layers]
+    for run, entry in zip(whole.layers, small.layers, strict=True):
+        single = nocsim.simulate(cosa.schedule(entry.layer))
+        assert run.simulated_cycles == single.cycles.total
+        assert run.count == entry.count
+
+
+def test_totals_count_occurrences(small: Network, whole: NetworkResult) -> None:
+    assert whole.total("macs") == small.macs
+    assert any(entry.count > 1 for entry in small.layers)
+    assert whole.mac_utilisation == pytest.approx(small.macs / (whole.total("simulated_cycles") * 1024))
+
+
+def test_any_number_of_workers_gives_the_same_bytes(small: Network, whole: NetworkResult) -> None:
+    assert run_network(small, cosa.load_architecture("simba_4x4"), workers=2).to_json() == whole.to_json()
+
+
+def test_a_second_run_reads_the_cache(
+    small: Network, whole: NetworkResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arch = cosa.load_architecture("simba_4x4")
+    assert run_network(small, arch, cache=tmp_path) == whole
+
+    def never(*_: Any) -> dict[str, Any]:
+        raise AssertionError("run again")
+
+    monkeypatch.setattr(network_run, "run_layer", never)
+    assert run_network(small, arch, cache=tmp_path) == whole
+    spoilt = next(tmp_path.glob("*.json"))
+    spoilt.write_text("{")
+    with pytest.raises(AssertionError, match="run again"):
+        run_network(small, arch, cache=tmp_path)
+
+
+def test_what_the_cache_key_depends_on(small: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, arch = small.layers[0].layer, cosa.load_architecture("simba_4x4")
+    key = cache_key(layer, arch, "cosa", {})
+    assert cache_key(layer.model_copy(update={"name": "other"}), arch, "cosa", {}) == key
+    data = arch.model_dump(mode="json")
+    data["pe"]["pipeline_latency_cycles"] += 1
+    others = [
+        cache_key(layer.model_copy(update={"K": layer.K + 1}), arch, "cosa", {}),
+        cache_key(layer, Architecture.from_data(data), "cosa", {}),
+        cache_key(layer, arch, "cosa", {"seed": 1}),
+    ]
+    monkeypatch.setattr(network_run, "source_digest", lambda: "other sources")
+    others.append(cache_key(layer, arch, "cosa", {}))
+    assert len({key, *others}) == 5
+
+
+def test_an_error_names_the_layer(small: Network) -> None:
+    data = cosa.load_architecture("simba_4x4").model_dump(mode="json")
+    data["levels"][4]["capacity_words"] = 1
+    with pytest.raises(CosaError, match="small 72: ") as caught:
+        run_network(small, Architecture.from_data(data))
+    assert caught.value.exit_code == 1
+
+
+def test_interrupted_runs_keep_what_is_done(small: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = network_run.run_layer, []
+
+    def interrupted(*arguments: Any) -> dict[str, Any]:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(network_run, "run_layer", interrupted)
+    result = run_network(small, cosa.load_architecture("simba_4x4"))
+    assert not result.complete and len(result.layers) == 1
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["run", "--network", "dlrm", "--workers", "2", "--cache", str(tmp_path / "cache")]
+    assert main([*options, "--json", str(tmp_path / "r.json")]) == 0
+    text = capsys.readouterr().out
+    assert "whole network" in text and max(map(len, text.splitlines())) <= 80
+    data = json.loads((tmp_path / "r.json").read_text())
+    assert data["kind"] == "network_result" and len(data["layers"]) == 7
+    assert len(list((tmp_path / "cache").iterdir())) == len({json.dumps(x) for x in data["layers"]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phrase"),
+    [
+        (["--network", "resnet51"], "did you mean resnet50?"),
+        (["--network", "dlrm", "--schedule", "s.json"], "contradicts --schedule"),
+        (["--network", "dlrm", "--ideal-memory"], "contradicts --ideal-memory"),
+        (["--network", "dlrm", "--mapper", "best"], "no such mapper"),
+        (["--network", "dlrm", "--workers", "0"], "--workers"),
+        (["--network", "dlrm", "--arch", "nosuch"], "no such architecture"),
+        ([], "nothing to run"),
+    ],
+)
+def test_bad_options(arguments: list[str], phrase: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert phrase in captured.err and captured.err.count("\n") == 1
