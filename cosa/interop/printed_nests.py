@@ -74,7 +74,10 @@ def read_archived_nest(text: str, where: Where, problem: Problem | None, shape: 
     items = root.findall("engine/topology_/levels_/item/px")
     if not items:
         raise where.error("no levels in it", allowed="a map+stats.xml of Timeloop")
-    bounds = [int(item.findtext("second", "1")) for item in root.findall("*/workload_/bounds_/item")]
+    stated = [item.findtext("second", "") for item in root.findall("*/workload_/bounds_/item")]
+    if not all(text.isascii() and text.isdecimal() for text in stated):
+        raise where.error("a bound of the problem that is no number", value=stated, allowed="whole numbers")
+    bounds = [int(text) for text in stated]
     if bounds and len(bounds) != len(shape.dimensions):
         allowed = f"the {len(shape.dimensions)} of {shape.name}; give the problem beside it for another shape"
         raise where.error("the archive has another number of dimensions", value=len(bounds), allowed=allowed)
@@ -100,7 +103,7 @@ def _archived_loop(item: ElementTree.Element, where: Where, shape: Shape) -> Nes
     values = {}
     for key, default in (("dimension", ""), ("start", "0"), ("end", ""), ("stride", "1"), ("spacetime_dimension", "0")):
         text = item.findtext(key, default)
-        if not text.isdecimal():
+        if not (text.isascii() and text.isdecimal() and len(text) < 20):
             raise where.error(f"a loop without {key}", value=text, allowed="a number")
         values[key] = int(text)
     residue = item.findtext("residual_end", "")
@@ -111,5 +114,7 @@ def _archived_loop(item: ElementTree.Element, where: Where, shape: Shape) -> Nes
         raise where.error("a loop over an unknown dimension", value=values["dimension"], allowed=allowed)
     if values["end"] <= 1:
         return None
-    left = int(residue) if residue.isdecimal() and int(residue) not in (0, values["end"]) else None
+    left = (
+        int(residue) if residue.isascii() and residue.isdecimal() and int(residue) not in (0, values["end"]) else None
+    )
     return NestLoop(shape.dimensions[values["dimension"]], values["end"], _KINDS[values["spacetime_dimension"]], left)

@@ -300,6 +300,8 @@ def test_archives_need_the_shape_they_count_in() -> None:
         parse_timeloop(shorter, "n.xml")
     with pytest.raises(InputError, match="loops over P do not multiply up"):
         parse_timeloop(text.replace("<second>7</second>", "<second>9</second>"), "n.xml")
+    with pytest.raises(InputError, match="a bound of the problem that is no number"):
+        parse_timeloop(text.replace("<second>7</second>", "<second>seven</second>"), "n.xml")
     with pytest.raises(InputError, match="entities"):
         parse_timeloop('<!DOCTYPE a [<!ENTITY x "y">]><a/>', "n.xml")
 
