@@ -18,6 +18,7 @@ from typing import Any
 
 from cosa.analytical.reference import analytical_cases
 from cosa.interop.reference import timeloop_files_cases
+from nocsim.published.reference import endtoend_cases
 from nocsim.replay import read_packets, replay_packets
 
 
@@ -50,26 +51,6 @@ def first_difference(expected: Iterable[str], computed: Iterable[str]) -> str | 
         if theirs != ours:
             return f"line {number}: reference {theirs!r}, computed {ours!r}"
     return None
-
-
-def endtoend_cases(folder: Path) -> Iterator[tuple[str, str | None]]:
-    """Replay each list of transactions; yield its name and its first difference, None if it is equal."""
-    from cosa.errors import CosaError
-    from nocsim.published.replay import replay_transactions
-    from nocsim.published.transactions import read_transactions, time_lines
-
-    for path in sorted(folder.glob("*.transactions.csv")):
-        case, variant = path.name.removesuffix(".transactions.csv").rsplit(".", 1)
-        try:
-            expected = path.read_text(encoding="utf-8").splitlines()
-            total = json.loads((folder / f"{case}.json").read_text(encoding="utf-8"))["runs"][variant]["total_cycles"]
-            transactions = read_transactions(path)
-            replay = replay_transactions(transactions, 4, 5, "none" if variant == "no_dram" else variant)
-            computed = time_lines(transactions, replay.times)
-            difference = first_difference([*expected, str(total)], [*computed, str(replay.total_cycles)])
-        except (OSError, ValueError, KeyError, CosaError) as error:
-            difference = repr(error)
-        yield f"{case}.{variant}", difference
 
 
 CHECKS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from nocsim.cli import main
 from nocsim.errors import SimulationError
 from nocsim.published.generator import PublishedDataflow
+from nocsim.published.reference import published_schedule
 from nocsim.published.replay import replay_transactions
 from nocsim.published.transactions import Transaction, read_transactions, time_lines, transaction_lines
 
@@ -117,43 +117,12 @@ def test_endpoints_outside_the_mesh() -> None:
         replay_transactions([Transaction(0, 0, "unicast", 1, (99,))], 2, 2)
 
 
-KEEPS: dict[str, tuple[str, ...]] = {
-    "DRAM": ("weights", "inputs", "outputs"),
-    "GlobalBuffer": ("inputs", "outputs"),
-    "InputBuffer": ("inputs",),
-    "WeightBuffer": ("weights",),
-    "AccumulationBuffer": ("outputs",),
-    "Registers": ("weights",),
-}
-
-
-def mapping_of(path: Path) -> Schedule:
-    """The schedule in a case file of the reference; its spatial loops number the PEs row by row."""
-    case = json.loads(path.read_text())
-    layer = cosa.Layer(
-        name=case["case"],
-        **{dim: case["layer"][dim] for dim in "RSPQCKN"},
-        stride_w=case["layer"]["Wstride"],
-        stride_h=case["layer"]["Hstride"],
-    )
-    nest = []
-    for level in case["mapping_levels_outer_to_inner"]:
-        axis = "row_major" if level["level"] == "GlobalBuffer" else "x"
-        loops = [
-            Loop(dim=x["dim"], bound=x["bound"], kind=x["kind"], axis=None if x["kind"] == "temporal" else axis)
-            for x in level["loops_outer_to_inner"]
-        ]
-        nest.append(ScheduleLevel(level=level["level"], keeps=KEEPS[level["level"]], loops=tuple(loops)))
-    provenance = Provenance(mapper="reference", version="test")
-    return Schedule.make(layer, cosa.load_architecture("cosa2021"), tuple(nest), provenance)
-
-
 MAPPINGS = DATA / "mappings"
 
 
 @pytest.mark.parametrize("path", sorted(MAPPINGS.glob("*.json")), ids=lambda path: path.stem)
 def test_the_generator_makes_the_published_list(path: Path) -> None:
-    lines = list(transaction_lines(PublishedDataflow(mapping_of(path)).transactions()))
+    lines = list(transaction_lines(PublishedDataflow(published_schedule(path)).transactions()))
     expected = gzip.decompress((DATA / f"{path.stem}.no_dram.transactions.csv.gz").read_bytes()).decode().splitlines()
     assert lines == [",".join(line.split(",")[:9]) for line in expected]
 
@@ -161,7 +130,7 @@ def test_the_generator_makes_the_published_list(path: Path) -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the full reference folder is not here")
 @pytest.mark.parametrize("path", sorted(SHARED.glob("*.json")), ids=lambda path: path.stem)
 def test_the_generator_makes_every_published_list(path: Path) -> None:
-    lines = list(transaction_lines(PublishedDataflow(mapping_of(path)).transactions()))
+    lines = list(transaction_lines(PublishedDataflow(published_schedule(path)).transactions()))
     expected = (SHARED / f"{path.stem}.dramsim2.transactions.csv").read_text().splitlines()
     assert lines == [",".join(line.split(",")[:9]) for line in expected]
 

@@ -1,0 +1,552 @@
+"""Compiled evaluation of many mappings in Timeloop's convention. One kernel, its helpers and constants: one file.
+
+The rules are those of `cosa.analytical.timeloop`, which also says why the closed form holds; names are the same. Counts
+are kept as double-precision whole numbers: they are exact up to 2^53, and a mapping with a count above `LIMIT` is only
+marked (`status`), for the single evaluation with its Python integers to take.
+"""
+
+# Numba compiles at the first call, not at import: importing this module costs only numba itself.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, floor
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Array = npt.NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+LIMIT = 2.0**50
+AXES = 5
+DIMS = 8
+ENTRIES = 64
+OUTPUTS = 2
+DONE, TOO_LARGE = 0, 1
+
+
+def _compiled(function: Function) -> Function:
+    """Compile at the first call; without a writable cache place anew in each process."""
+    try:
+        result: Function = njit(cache=True, error_model="numpy")(function)
+    except RuntimeError:  # numba found no place for its cache
+        result = njit(error_model="numpy")(function)
+    return result
+
+
+def _helper(function: Function) -> Function:
+    """Compile a function that only functions of this file call: it is part of the caller's cache entry."""
+    result: Function = njit(error_model="numpy")(function)
+    return result
+
+
+@_helper
+def _add_entry(
+    sizes: Array, numbers: Array, words: Array, used: Array, level: int, size: int, number: int, sent: float
+) -> bool:
+    """Add words to the entry (size, number) of a level, entries sorted; False if there is no room."""
+    count = used[level]
+    at = 0
+    while at < count and (sizes[level, at] < size or (sizes[level, at] == size and numbers[level, at] < number)):
+        at += 1
+    if at < count and sizes[level, at] == size and numbers[level, at] == number:
+        words[level, at] += sent
+        return True
+    if count == ENTRIES:
+        return False
+    for k in range(count, at, -1):
+        sizes[level, k], numbers[level, k] = sizes[level, k - 1], numbers[level, k - 1]
+        words[level, k] = words[level, k - 1]
+    sizes[level, at], numbers[level, at], words[level, at] = size, number, sent
+    used[level] = count + 1
+    return True
+
+
+@_helper
+def _add_size(sizes: Array, numbers: Array, count: int, size: int, number: int) -> int:
+    """Add groups of a size to a histogram; the new length, -1 if there is no room."""
+    for k in range(count):
+        if sizes[k] == size:
+            numbers[k] += number
+            return count
+    if count == ENTRIES:
+        return -1
+    sizes[count], numbers[count] = size, number
+    return count + 1
+
+
+@_helper
+def _common(a: int, b: int) -> int:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+@_helper
+def _chains(first: int, second: int, step_first: int, step_second: int, length: int) -> int:
+    """Chains of exactly so many pairs among first x second pairs (see `group_sizes`)."""
+    common = _common(step_first, step_second)
+    apart, back = step_second // common, step_first // common
+    total = 0
+    for n, sign in ((length - 1, 1), (length, -2), (length + 1, 1)):
+        total += sign * max(0, first - n * apart) * max(0, second - n * back)
+    return total
+
+
+@_helper
+def _same(a: Array, b: Array, sign: int) -> bool:
+    for axis in range(AXES):
+        if a[axis] != sign * b[axis]:
+            return False
+    return True
+
+
+@_helper
+def _left_groups(
+    offsets: Array, linked: Array, fanout: int, columns: int, move: Array, sizes: Array, numbers: Array
+) -> tuple[int, int, int]:
+    """(instances linked to a neighbour, groups left, sizes of those in use); the last is -1 without room."""
+    count = 0
+    for i in range(fanout):
+        linked[i] = False
+    for i in range(fanout):
+        for vertical in range(2):
+            j = i + (columns if vertical else 1)
+            if j >= fanout or (not vertical and i % columns == columns - 1):
+                continue
+            forward, backward = True, True
+            for axis in range(AXES):
+                apart = offsets[j, axis] - offsets[i, axis]
+                forward = forward and apart == move[axis]
+                backward = backward and -apart == move[axis]
+            if forward:
+                linked[i] = True
+            if backward:
+                linked[j] = True
+    for i in range(fanout):
+        count += linked[i]
+    # From here on `linked` also marks those already in a group.
+    groups, used = 0, 0
+    for i in range(fanout):
+        if linked[i]:
+            continue
+        size = 1
+        for j in range(i + 1, fanout):
+            if not linked[j] and _same(offsets[i], offsets[j], 1):
+                linked[j] = True
+                size += 1
+        groups += 1
+        used = _add_size(sizes, numbers, used, size, 1)
+        if used < 0:
+            return count, groups, -1
+    return count, groups, used
+
+
+@_compiled
+def evaluate_batch(
+    temporal_dims: Array,  # uint8 [mapping, level, slot], outer to inner
+    temporal_bounds: Array,  # int64
+    spatial_dims: Array,  # uint8 [mapping, level, slot], outer to inner
+    spatial_bounds: Array,  # int64
+    spatial_axes: Array,  # uint8: 0 x, 1 y, 2 row by row
+    keeps: Array,  # bool [mapping, level, tensor]
+    axis_of: Array,  # int64 [tensor, dim]: axis of the tensor that a dimension walks, -1 none
+    scale_of: Array,  # int64 [tensor, dim]: how far one index goes on it
+    fanouts: Array,  # int64 [level, 2]
+    capacities: Array,  # int64 [level], -1 unbounded
+    blocks: Array,  # int64 [level]
+    clusters: Array,  # int64 [level]: physical arrays on the chip
+    read_bandwidths: Array,  # float64 [level], infinite if none
+    write_bandwidths: Array,
+    vector_pj: Array,  # float64 [level]
+    mac_pj: float,
+    tiles_out: Array,  # int64 [mapping or 1, level, tensor]
+    partitions_out: Array,
+    instances_out: Array,
+    reads_out: Array,
+    fills_out: Array,
+    updates_out: Array,
+    energies_out: Array,  # float64
+    level_cycles_out: Array,  # int64 [mapping or 1, level]
+    compute_out: Array,  # int64 [mapping]
+    cycles_out: Array,
+    energy_out: Array,  # float64
+    fits_out: Array,  # bool
+    status_out: Array,  # uint8
+) -> None:
+    """Evaluate every mapping; the arrays `*_out` with a first axis of 1 are scratch, not results."""
+    n, levels, slots = temporal_dims.shape
+    spatial_slots = spatial_dims.shape[2]
+    detailed = tiles_out.shape[0] == n
+    most = 1
+    for level in range(levels):
+        most = max(most, fanouts[level, 0] * fanouts[level, 1])
+    t_dim, t_bound = np.empty(levels * slots, np.int64), np.empty(levels * slots, np.int64)
+    t_step = np.empty(levels * slots, np.int64)
+    t_start = np.empty(levels + 1, np.int64)
+    s_dim, s_bound = np.empty((levels, spatial_slots), np.int64), np.empty((levels, spatial_slots), np.int64)
+    s_step = np.empty((levels, spatial_slots), np.int64)
+    s_count, fan = np.empty(levels, np.int64), np.empty(levels, np.int64)
+    ext, covered_ext = np.empty((levels + 1, DIMS), np.int64), np.empty((levels, DIMS), np.int64)
+    above = np.empty(levels + 1, np.int64)
+    sizes, numbers = np.empty((levels, ENTRIES), np.int64), np.empty((levels, ENTRIES), np.int64)
+    words = np.empty((levels, ENTRIES), np.float64)
+    used = np.empty(levels, np.int64)
+    group_size, group_number = np.empty(ENTRIES, np.int64), np.empty(ENTRIES, np.int64)
+    other_size, other_number = np.empty(ENTRIES, np.int64), np.empty(ENTRIES, np.int64)
+    box, move, first_move = np.empty(AXES, np.int64), np.empty(AXES, np.int64), np.empty(AXES, np.int64)
+    behind, apart = np.empty(AXES, np.int64), np.empty(AXES, np.int64)
+    along, along_step = np.empty(DIMS, np.int64), np.empty(DIMS, np.int64)
+    links, partition, tile = np.empty(levels, np.int64), np.empty(levels, np.int64), np.empty(levels, np.int64)
+    content, share = np.empty(levels, np.float64), np.empty(levels, np.float64)
+    read_demand, write_demand = np.empty(levels, np.float64), np.empty(levels, np.float64)
+    used_words = np.empty(levels, np.float64)
+    # Instances in use may be more than there are: such mappings do not fit, but are evaluated all the same.
+    table, linked = np.empty((most, AXES), np.int64), np.empty(most, np.bool_)
+
+    for mapping in range(n):
+        row = mapping if detailed else 0
+        status = DONE
+        # ---- loops from the inside out, with strides and extents
+        count, compute, fits = 0, 1, True
+        for dim in range(DIMS):
+            ext[0, dim] = 1
+        for level in range(levels):
+            for dim in range(DIMS):
+                ext[level + 1, dim] = ext[level, dim]
+            along_x, along_y, along_rows, number = 1, 1, 1, 0
+            for slot in range(spatial_slots - 1, -1, -1):
+                bound = spatial_bounds[mapping, level, slot]
+                if bound > 1:
+                    dim, axis = spatial_dims[mapping, level, slot], spatial_axes[mapping, level, slot]
+                    if axis == 0:
+                        along_x *= bound
+                    elif axis == 1:
+                        along_y *= bound
+                    else:
+                        along_rows *= bound
+                    s_dim[level, number], s_bound[level, number] = dim, bound
+                    s_step[level, number] = ext[level + 1, dim] if axis != 1 else -ext[level + 1, dim]
+                    ext[level + 1, dim] *= bound
+                    number += 1
+            # Instances are numbered row by row: from the inside out first the loops along x, then those along y.
+            for k in range(number):
+                if s_step[level, k] < 0:
+                    for later in range(k + 1, number):
+                        if s_step[level, later] > 0:
+                            dim, bound, step = s_dim[level, later], s_bound[level, later], s_step[level, later]
+                            for at in range(later, k, -1):
+                                s_dim[level, at] = s_dim[level, at - 1]
+                                s_bound[level, at] = s_bound[level, at - 1]
+                                s_step[level, at] = s_step[level, at - 1]
+                            s_dim[level, k], s_bound[level, k], s_step[level, k] = dim, bound, step
+                            break
+            for k in range(number):
+                s_step[level, k] = abs(s_step[level, k])
+            s_count[level], fan[level] = number, along_x * along_y * along_rows
+            x, y = fanouts[level, 0], fanouts[level, 1]
+            fits = fits and along_x <= x and along_y <= y and along_rows <= x * y
+            for dim in range(DIMS):
+                covered_ext[level, dim] = ext[level + 1, dim]
+            t_start[level] = count
+            for slot in range(slots - 1, -1, -1):
+                bound = temporal_bounds[mapping, level, slot]
+                if bound > 1:
+                    dim = temporal_dims[mapping, level, slot]
+                    t_dim[count], t_bound[count], t_step[count] = dim, bound, ext[level + 1, dim]
+                    ext[level + 1, dim] *= bound
+                    compute *= bound
+                    count += 1
+        t_start[levels] = count
+        above[levels] = 1
+        for level in range(levels - 1, -1, -1):
+            above[level] = above[level + 1] * fan[level]
+            if fan[level] > most:
+                status = TOO_LARGE  # more instances than the scratch tables hold: it does not fit anyway
+        for level in range(levels):
+            read_demand[level], write_demand[level], used_words[level] = 0.0, 0.0, 0.0
+        energy = mac_pj
+
+        for tensor in range(3):
+            if status != DONE:
+                break
+            # ---- tiles and partitions
+            for level in range(levels):
+                size = 1.0
+                for axis in range(AXES):
+                    box[axis] = 1
+                for dim in range(DIMS):
+                    if axis_of[tensor, dim] >= 0:
+                        box[axis_of[tensor, dim]] += scale_of[tensor, dim] * (ext[level + 1, dim] - 1)
+                for axis in range(AXES):
+                    size *= box[axis]
+                if size > LIMIT:
+                    status = TOO_LARGE
+                    size = 1.0
+                tile[level] = int(size)
+            partition[levels - 1] = tile[levels - 1]
+            for level in range(levels - 2, -1, -1):
+                size = 1.0
+                for axis in range(AXES):
+                    box[axis] = 1
+                for dim in range(DIMS):
+                    if axis_of[tensor, dim] >= 0:
+                        box[axis_of[tensor, dim]] += scale_of[tensor, dim] * (covered_ext[level + 1, dim] - 1)
+                for axis in range(AXES):
+                    size *= box[axis]
+                if size > LIMIT or float(partition[level + 1]) * float(tile[level]) > 2.0**62:
+                    status = TOO_LARGE
+                    size = 1.0
+                    partition[level + 1] = 1
+                partition[level] = partition[level + 1] * tile[level] // int(size)
+
+            # ---- networks
+            for level in range(levels):
+                used[level], links[level] = 0, 0
+                # Groups of instances: {size: number}.
+                plain = 1
+                for dim in range(DIMS):
+                    along[dim] = 1
+                for k in range(s_count[level]):
+                    dim = s_dim[level, k]
+                    if axis_of[tensor, dim] < 0:
+                        plain *= s_bound[level, k]
+                    else:
+                        step = s_step[level, k]
+                        along_step[dim] = step if along[dim] == 1 else min(step, along_step[dim])
+                        along[dim] *= s_bound[level, k]
+                groups_used = 1
+                group_size[0], group_number[0] = plain, 1
+                for axis in range(AXES):
+                    first, second = -1, -1
+                    for dim in range(DIMS):
+                        if axis_of[tensor, dim] == axis and along[dim] > 1:
+                            if first < 0:
+                                first = dim
+                            else:
+                                second = dim
+                    if first < 0:
+                        continue
+                    if second < 0:
+                        for k in range(groups_used):
+                            group_number[k] *= along[first]
+                        continue
+                    a = along_step[first] * scale_of[tensor, first]
+                    b = along_step[second] * scale_of[tensor, second]
+                    length, pairs, fresh = 1, along[first] * along[second], 0
+                    while pairs > 0 and fresh >= 0:
+                        chains = _chains(along[first], along[second], a, b, length)
+                        if chains:
+                            for k in range(groups_used):
+                                fresh = _add_size(
+                                    other_size, other_number, fresh, group_size[k] * length, group_number[k] * chains
+                                )
+                                if fresh < 0:
+                                    break
+                        pairs -= chains * length
+                        length += 1
+                    if fresh < 0:
+                        status = TOO_LARGE
+                        break
+                    groups_used = fresh
+                    for k in range(groups_used):
+                        group_size[k], group_number[k] = other_size[k], other_number[k]
+                if status != DONE:
+                    break
+                groups = 0
+                for k in range(groups_used):
+                    groups += group_number[k]
+
+                # Visits of the tile below (rules 2, 3).
+                columns, fanout = fanouts[level, 0], fan[level]
+                start = t_start[level]
+                whole = float(tile[level - 1]) if level else 1.0
+                arrived = whole
+                for axis in range(AXES):
+                    behind[axis], box[axis] = 0, 1
+                for dim in range(DIMS):
+                    axis = axis_of[tensor, dim]
+                    if axis >= 0:
+                        box[axis] += scale_of[tensor, dim] * (ext[level, dim] - 1)
+                outer = 1.0
+                for j in range(start, count):
+                    outer *= t_bound[j]
+                strip, carried, has_table, first_times = whole, 0.0, False, 0.0
+                # The innermost loop's visits come last, when it is known how often the slide was carried on.
+                for turn in range(start, count + 2):
+                    j = turn if turn < count else start
+                    if turn >= count and (count == start or level == 0 and turn > count):
+                        break
+                    if turn < count:
+                        for axis in range(AXES):
+                            move[axis] = -behind[axis]
+                        axis = axis_of[tensor, t_dim[j]]
+                        if axis >= 0:
+                            step = scale_of[tensor, t_dim[j]] * t_step[j]
+                            move[axis] += step
+                            behind[axis] += step
+                        outer /= t_bound[j]
+                        times = (t_bound[j] - 1) * outer
+                        if turn == start:
+                            first_times = times
+                            moved, distance, extent = 0, 0, 1
+                            for axis in range(AXES):
+                                first_move[axis] = move[axis]
+                                if move[axis] != 0:
+                                    moved += 1
+                                    distance, extent = abs(move[axis]), box[axis]
+                            if level:
+                                if moved == 0:
+                                    strip = 0.0
+                                elif moved == 1 and distance < extent:
+                                    strip = floor(whole / extent) * distance
+                            continue
+                        if level and _same(move, first_move, 1):
+                            w, linkable = strip, True
+                            carried += times
+                        else:
+                            w, linkable = whole, strip == whole
+                    else:
+                        for axis in range(AXES):
+                            move[axis] = first_move[axis]
+                        after_strip = carried * (t_bound[start] - 1) if level else first_times
+                        times = after_strip if turn == count else first_times - after_strip
+                        w, linkable = strip, turn == count or strip == whole
+                    if w == 0.0 or times == 0.0:
+                        continue
+                    if linkable and fanout > 1:
+                        near = columns < fanout
+                        for axis in range(AXES):
+                            apart[axis] = 0
+                        for k in range(s_count[level]):
+                            if near:
+                                break
+                            axis = axis_of[tensor, s_dim[level, k]]
+                            step = scale_of[tensor, s_dim[level, k]] * s_step[level, k] if axis >= 0 else 0
+                            if axis >= 0:
+                                apart[axis] += step
+                            near = _same(move, apart, 1) or _same(move, apart, -1)
+                            # The next loop advances where all inside it fall back.
+                            if axis >= 0:
+                                apart[axis] -= step * s_bound[level, k]
+                        if near:
+                            if not has_table:
+                                has_table = True
+                                filled = 1
+                                for axis in range(AXES):
+                                    table[0, axis] = 0
+                                for k in range(s_count[level]):
+                                    axis = axis_of[tensor, s_dim[level, k]]
+                                    step = scale_of[tensor, s_dim[level, k]] * s_step[level, k] if axis >= 0 else 0
+                                    for index in range(1, s_bound[level, k]):
+                                        for i in range(filled):
+                                            for other in range(AXES):
+                                                table[index * filled + i, other] = table[i, other]
+                                            if axis >= 0:
+                                                table[index * filled + i, axis] += index * step
+                                    filled *= s_bound[level, k]
+                            linked_count, left, left_used = _left_groups(
+                                table, linked, fanout, columns, move, other_size, other_number
+                            )
+                            if left_used < 0:
+                                status = TOO_LARGE
+                                break
+                            if left < groups:
+                                links[level] += int(linked_count * w * times)
+                                for k in range(left_used):
+                                    sent = other_number[k] * w * times
+                                    if not _add_entry(
+                                        sizes, numbers, words, used, level, other_size[k], other_number[k], sent
+                                    ):
+                                        status = TOO_LARGE
+                                continue
+                    arrived += w * times
+                for k in range(groups_used):
+                    sent = group_number[k] * arrived
+                    if not _add_entry(sizes, numbers, words, used, level, group_size[k], group_number[k], sent):
+                        status = TOO_LARGE
+                content[level], delivered = 0.0, 0.0
+                for k in range(used[level]):
+                    content[level] += words[level, k]
+                    delivered += words[level, k] * sizes[level, k]
+                if delivered > LIMIT:
+                    status = TOO_LARGE
+                if status != DONE:
+                    break
+            if status != DONE:
+                break
+
+            # ---- fills, then bypassing from the inside out (rule 6)
+            outermost = levels - 1
+            for level in range(levels):
+                share[level] = 0.0
+                if level < levels - 1:
+                    for k in range(used[level + 1]):
+                        share[level] += words[level + 1, k] * sizes[level + 1, k] / fan[level + 1]
+            for level in range(outermost):
+                if keeps[mapping, level, tensor]:
+                    continue
+                delivered = 0.0
+                for k in range(used[level + 1]):
+                    delivered += words[level + 1, k] * sizes[level + 1, k]
+                content[level + 1] = 0.0
+                for k in range(used[level + 1]):
+                    words[level + 1, k] = words[level + 1, k] * (content[level] * fan[level + 1]) / delivered
+                    content[level + 1] += words[level + 1, k]
+                links[level + 1] = 0
+                if content[level + 1] > LIMIT:
+                    status = TOO_LARGE
+            if status != DONE:
+                break
+
+            # ---- counts and energy
+            for level in range(levels):
+                tiles_out[row, level, tensor] = 0
+                partitions_out[row, level, tensor] = 0
+                reads_out[row, level, tensor] = 0
+                fills_out[row, level, tensor] = 0
+                updates_out[row, level, tensor] = 0
+                energies_out[row, level, tensor] = 0.0
+                if not keeps[mapping, level, tensor]:
+                    continue
+                instances = above[level + 1]
+                peers = links[level + 1] // instances if level + 1 < levels else 0
+                arrivals = int(floor(content[level] + 0.5))
+                reads = int(floor(content[level] + 0.5)) + peers
+                updates = 0
+                if tensor == OUTPUTS:
+                    reads, updates = max(0, reads - partition[level]), arrivals
+                fills = 0 if level == outermost else int(share[level]) + peers
+                block = blocks[level]
+                accesses = -(-reads // block) + -(-fills // block) + -(-updates // block)
+                each = accesses * vector_pj[level] / (instances / min(instances, clusters[level]))
+                tiles_out[row, level, tensor] = tile[level]
+                partitions_out[row, level, tensor] = partition[level]
+                reads_out[row, level, tensor] = reads
+                fills_out[row, level, tensor] = fills
+                updates_out[row, level, tensor] = updates
+                energies_out[row, level, tensor] = each * instances
+                used_words[level] += tile[level]
+                read_demand[level] += reads / compute
+                write_demand[level] += (fills + updates) / compute
+
+        # ---- cycles
+        compute_out[mapping], status_out[mapping] = compute, status
+        cycles = compute
+        for level in range(levels):
+            fits = fits and (capacities[level] < 0 or used_words[level] <= capacities[level])
+            slowdown = 1.0
+            if read_demand[level] > read_bandwidths[level]:
+                slowdown = min(slowdown, read_bandwidths[level] / read_demand[level])
+            if write_demand[level] > write_bandwidths[level]:
+                slowdown = min(slowdown, write_bandwidths[level] / write_demand[level])
+            stretched = compute if slowdown == 1.0 else int(ceil(compute / slowdown))
+            level_cycles_out[row, level] = stretched
+            instances_out[row, level] = above[level + 1]
+            cycles = max(cycles, stretched)
+            for tensor in range(3):
+                energy += energies_out[row, level, tensor]
+        cycles_out[mapping], energy_out[mapping], fits_out[mapping] = cycles, energy, fits
