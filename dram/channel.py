@@ -1,45 +1,63 @@
 """One DRAM channel: staging, clock ratio, growing arrays. A policy adds the state of its controller and its kernel."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from dram import queues_kernel as qk
 from dram.config import DramConfig
+from dram.constraints import COMMANDS
 from dram.errors import DramOrderError
+from dram.losses import DramLosses, LossAccount
 from dram.queues_kernel import Ints
 from dram.stats import DramStats
 
 READ = 0
 WRITE = 1
 
-COMMAND_FIELDS = 6
 REQUEST_FIELDS = 3
+#: commands kept until they are accounted for, if there is no command log
+UNLOGGED_COMMANDS = 4096
+
+
+@dataclass(frozen=True)
+class ChannelOptions:
+    """How a channel is driven; see :class:`dram.system.DramSystem`."""
+
+    ratio: Fraction = Fraction(1)
+    logging: bool = False
+    in_order: bool = False
+    requests_per_clock: int = 1
+    request_ring: int = 0
+    """keep times of the last so many requests (a power of two) and no command log; 0: as ``logging`` says"""
 
 
 class Channel(ABC):
     """The part of a channel that does not depend on the policy. Used through :class:`dram.system.DramSystem`."""
 
-    #: lanes of staged requests: one (strict order) or two (reads and writes apart)
-    lanes = 1
     #: names of the commands by their number in the command log
-    command_names: tuple[str, ...] = ()
+    command_names: tuple[str, ...] = COMMANDS
 
-    def __init__(self, config: DramConfig, ratio: Fraction, logging: bool) -> None:
+    def __init__(self, config: DramConfig, options: ChannelOptions, in_order: bool) -> None:
         self.config = config
-        self._num = ratio.numerator
-        self._den = ratio.denominator
-        self._logging = logging
+        self.lanes = 1 if in_order else 2
+        self._num = options.ratio.numerator
+        self._den = options.ratio.denominator
+        self._ring = options.request_ring
+        self._logging = logging = options.logging and not self._ring
         self.io: Ints = np.zeros(qk.IO_SIZE, np.int64)
         self.io[qk.RATIO_NUM] = self._num
         self.io[qk.RATIO_DEN] = self._den
         self.io[qk.FIRST_VISIBLE] = qk.NEVER
-        self.io[qk.LOGGING] = int(logging)
+        self.io[qk.LOGGING] = int(logging or self._ring > 0)
+        self.io[qk.QUIET_SINCE] = 0
         self.staged: Ints = np.zeros((2, 64, qk.STAGED_FIELDS), np.int64)
         self.flight: Ints = np.zeros((3, 128, qk.FLIGHT_FIELDS), np.int64)
-        self.request_log: Ints = np.full((64 if logging else 1, REQUEST_FIELDS), -1, np.int64)
-        self.command_log: Ints = np.zeros((1024 if logging else 1, COMMAND_FIELDS), np.int64)
+        self.request_log: Ints = np.full((64 if logging else self._ring or 1, REQUEST_FIELDS), -1, np.int64)
+        self.command_log: Ints = np.zeros((UNLOGGED_COMMANDS, qk.LOG_FIELDS), np.int64)
+        self._losses = LossAccount(config)
         self._out: Ints = np.zeros((128, 2), np.int64)
         self.pending = 0
         self.submitted = 0
@@ -50,6 +68,8 @@ class Channel(ABC):
         self.min_latency_edges = 1
         self._cycle = 0
         self._tails = [0, 0]
+        self._accounted = 0
+        self.constraints: Ints = np.zeros((0, 6), np.int64)
 
     # -- submitting ------------------------------------------------------------------------------------------------
 
@@ -65,7 +85,8 @@ class Channel(ABC):
         lane = op if self.lanes == 2 else 0
         self._make_room(lane, 1)
         edge = -(-cycle * self._num // self._den)
-        qk.push(self.io, self.staged, lane, edge, op, address, tag, self.submitted)
+        identity = self.submitted & (self._ring - 1) if self._ring else self.submitted
+        qk.push(self.io, self.staged, lane, edge, op, address, tag, identity)
         self._count(lane, 1, edge)
 
     def submit_alike(self, cycle: int, op: int, addresses: Ints, tags: Ints) -> None:
@@ -78,7 +99,8 @@ class Channel(ABC):
             lane = op if self.lanes == 2 else 0
             self._make_room(lane, count)
             edge = -(-cycle * self._num // self._den)
-            qk.push_many(self.io, self.staged, lane, edge, op, addresses, tags, self.submitted)
+            mask = self._ring - 1 if self._ring else -1
+            qk.push_many(self.io, self.staged, lane, edge, op, addresses, tags, self.submitted, mask)
             self._count(lane, count, edge)
 
     def _count(self, lane: int, count: int, edge: int) -> None:
@@ -99,6 +121,8 @@ class Channel(ABC):
             raise ValueError("op: allowed: READ (0), WRITE (1)")
         edges = -(-cycles * self._num // self._den)
         identities = np.arange(self.submitted, self.submitted + count, dtype=np.int64)
+        if self._ring:
+            identities &= self._ring - 1
         rows = np.stack([edges, ops, addresses, tags, identities], axis=1)
         for lane in range(self.lanes):
             chosen = rows if self.lanes == 1 else rows[ops == lane]
@@ -165,7 +189,9 @@ class Channel(ABC):
         """The command log; ``number`` is the number of this channel."""
         banks_per_group = self.config.organization.banks_per_group
         result = []
-        for cycle, command, rank, bank, row, column in self.command_log[: int(self.io[qk.COMMANDS])].tolist():
+        if not self._logging:
+            raise ValueError("there is no command log: logging is off")
+        for cycle, command, rank, bank, row, column, _, _ in self.command_log[: int(self.io[qk.COMMANDS])].tolist():
             entry: dict[str, int | str] = {
                 "cycle": cycle, "cmd": self.command_names[command], "channel": number, "rank": rank,
             }  # fmt: skip
@@ -180,9 +206,39 @@ class Channel(ABC):
             result.append(entry)
         return result
 
-    def waits(self) -> dict[str, int]:
-        """Clocks without a command, by what was waited for; empty for a policy that does not tell."""
-        return {}
+    def losses(self) -> DramLosses:
+        """Where the clocks of the data bus went, up to the present DRAM edge."""
+        self._account(self._now_edge)
+        since = int(self.io[qk.QUIET_SINCE])
+        quiet = int(self.io[qk.QUIET]) + (max(self._now_edge - since, 0) if since >= 0 else 0)
+        return self._losses.at(self._now_edge, quiet)
+
+    def _account(self, edge: int) -> None:
+        """Charge the clocks before every burst that is over by ``edge``; without a log drop the commands."""
+        count = int(self.io[qk.COMMANDS])
+        self._accounted = self._losses.add(self.command_log, self._accounted, count, edge)
+        if not self._logging:
+            left = count - self._accounted
+            self.command_log[:left] = self.command_log[self._accounted : count].copy()
+            self.io[qk.COMMANDS] = left
+            self._accounted = 0
+
+    def _make_room_for_commands(self, edge: int) -> None:
+        self._account(edge)
+        if self._logging or 2 * int(self.io[qk.COMMANDS]) > len(self.command_log):
+            larger = np.zeros((2 * len(self.command_log), qk.LOG_FIELDS), np.int64)
+            larger[: len(self.command_log)] = self.command_log
+            self.command_log = larger
+
+    def _windows(self, nodes: int) -> Ints:
+        """For each row of the constraint table and node the last commands, if it has a window, and a position."""
+        constraints = self.constraints
+        widest = int(constraints[:, 4].max())
+        long_ago = -int(constraints[:, 3].max())
+        windows = np.full((len(constraints), nodes, widest + 1), long_ago, np.int64)
+        for row, window in enumerate(constraints[:, 4].tolist()):
+            windows[row, :, window] = 0
+        return windows
 
     def run_to(self, cycle: int) -> None:
         """Run every DRAM edge that lies in a core cycle before ``cycle``."""
@@ -193,9 +249,7 @@ class Channel(ABC):
         if until > self._wake:
             wake = self._run(until)
             while wake < until:
-                larger = np.zeros((2 * len(self.command_log), COMMAND_FIELDS), np.int64)
-                larger[: len(self.command_log)] = self.command_log
-                self.command_log = larger
+                self._make_room_for_commands(wake)
                 wake = self._run(until)
             self._wake = wake
             self._first_visible = int(self.io[qk.FIRST_VISIBLE])
@@ -203,14 +257,25 @@ class Channel(ABC):
 
     def collect(self, cycle: int) -> list[tuple[int, int]]:
         """Hand over the completions visible at core cycle ``cycle`` or before."""
+        count = self.discard(cycle)
+        return [(tag, at) for tag, at in self._out[:count].tolist()] if count else []
+
+    @property
+    def staged_requests(self) -> int:
+        """Requests submitted that the controller has not taken yet."""
+        io = self.io.tolist()
+        return sum(io[qk.STAGED_TAIL + 2 * lane] - io[qk.STAGED_HEAD + 2 * lane] for lane in range(self.lanes))
+
+    def discard(self, cycle: int) -> int:
+        """Forget the completions visible at core cycle ``cycle`` or before; returns how many."""
         if self._first_visible > cycle:
-            return []
+            return 0
         if self._out.shape[0] < self.pending:
             self._out = np.zeros((2 * self.pending, 2), np.int64)
-        count = qk.collect(self.io, self.flight, cycle, self._out)
+        count: int = qk.collect(self.io, self.flight, cycle, self._out)
         self.pending -= count
         self._first_visible = int(self.io[qk.FIRST_VISIBLE])
-        return [(tag, at) for tag, at in self._out[:count].tolist()]
+        return count
 
     def earliest_visible_cycle(self) -> int | None:
         """Core cycle before which no completion becomes visible; ``None`` if nothing is pending."""

@@ -30,3 +30,12 @@ def compiled_helper(function: Function) -> Function:
     """
     result: Function = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
     return result
+
+
+def inlined_helper(function: Function) -> Function:
+    """Like :func:`compiled_helper`, but a part of its caller's code.
+
+    Passing a dozen arrays takes longer than many a body. Every call is compiled anew, so it should stand in one place.
+    """
+    result: Function = njit(inline="always", **_OPTIONS)(function)
+    return result

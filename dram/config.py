@@ -58,7 +58,8 @@ class Timing(_Strict):
     """Delays in DRAM clocks. ``_S`` is between bank groups, ``_L`` inside one; without bank groups give ``_S`` only."""
 
     tCK_ps: float = Field(gt=0, description="clock period, picoseconds")
-    BL: int = Field(ge=2, description="burst length, data beats (two a clock)")
+    BL: int = Field(ge=2, description="burst length, data beats")
+    beats_per_clock: int = Field(default=2, ge=1, description="data beats in a clock: 2, with GDDR5 4 and more")
     CL: Clocks = Field(description="CAS latency: read command to first data")
     CWL: Clocks = Field(description="CAS write latency: write command to first data")
     AL: Delay = Field(default=0, description="additive latency (posted CAS)")
@@ -76,6 +77,10 @@ class Timing(_Strict):
     tWR: Clocks = Field(description="end of write data to PRE, same bank (write recovery)")
     tRTRS: Clocks = Field(description="gap on the data bus when another rank takes it")
     tFAW: Clocks = Field(description="window of a rank in which at most four ACT may fall")
+    t32AW: Clocks | None = Field(default=None, description="window of a rank in which at most 32 ACT may fall (GDDR)")
+    tRCDRD: Clocks | None = Field(default=None, description="ACT to read, where it differs from tRCD (HBM, GDDR)")
+    tRCDWR: Clocks | None = Field(default=None, description="ACT to write, where it differs from tRCD (HBM, GDDR)")
+    tPPD: Delay = Field(default=0, description="PRE to PRE, other bank of the rank (LPDDR4, GDDR; dramsim3 only)")
     tREFI: Clocks = Field(description="average refresh interval of a rank")
     tRFC: Clocks = Field(description="REF to ACT or REF, same rank")
     tCKE: Clocks = Field(default=1, description="least time in power-down")
@@ -85,7 +90,17 @@ class Timing(_Strict):
     @property
     def burst_clocks(self) -> int:
         """Clocks the data bus is taken by one request."""
-        return self.BL // 2
+        return self.BL // self.beats_per_clock
+
+    @property
+    def act_to_read(self) -> int:
+        """ACT to the internal read."""
+        return self.tRCD if self.tRCDRD is None else self.tRCDRD
+
+    @property
+    def act_to_write(self) -> int:
+        """ACT to the internal write."""
+        return self.tRCD if self.tRCDWR is None else self.tRCDWR
 
     @property
     def read_latency(self) -> int:
@@ -103,16 +118,23 @@ class Timing(_Strict):
             raise ValueError(
                 f"tRC = {self.tRC} is shorter than tRAS + tRP = {self.tRAS} + {self.tRP} = {self.tRAS + self.tRP}"
             )
-        if self.tRAS < self.tRCD:
-            raise ValueError(f"tRAS = {self.tRAS} is shorter than tRCD = {self.tRCD}")
+        for name in ("tRCD", "tRCDRD", "tRCDWR"):
+            delay = getattr(self, name)
+            if delay is not None and self.tRAS < delay:
+                raise ValueError(f"tRAS = {self.tRAS} is shorter than {name} = {delay}")
+            if delay is not None and delay <= self.AL:
+                raise ValueError(f"AL = {self.AL} must be less than {name} = {delay}")
         if self.tFAW < self.tRRD_S:
             raise ValueError(f"tFAW = {self.tFAW} is shorter than tRRD_S = {self.tRRD_S}")
+        if self.t32AW is not None and self.t32AW < self.tFAW:
+            raise ValueError(f"t32AW = {self.t32AW} is shorter than tFAW = {self.tFAW}")
         if self.tREFI <= self.tRFC:
             raise ValueError(f"tREFI = {self.tREFI} must be longer than tRFC = {self.tRFC}")
-        if self.tRCD <= self.AL:
-            raise ValueError(f"AL = {self.AL} must be less than tRCD = {self.tRCD}")
-        if self.BL & (self.BL - 1):
-            raise ValueError(f"BL = {self.BL} must be a power of two")
+        for name in ("BL", "beats_per_clock"):
+            if getattr(self, name) & (getattr(self, name) - 1):
+                raise ValueError(f"{name} = {getattr(self, name)} must be a power of two")
+        if self.beats_per_clock > self.BL:
+            raise ValueError(f"beats_per_clock = {self.beats_per_clock} is more than BL = {self.BL}")
         for name in ("tRRD", "tCCD", "tWTR"):
             short, long = getattr(self, f"{name}_S"), getattr(self, f"{name}_L")
             if long is not None and long < short:
@@ -186,7 +208,43 @@ class FrfcfsController(_Strict):
         return self
 
 
-Controller = Annotated[Dramsim2Controller | FrfcfsController, Field(discriminator="policy")]
+class Dramsim3Controller(_Strict):
+    """The controller of DRAMsim3, cycle by cycle."""
+
+    policy: Literal["dramsim3"] = "dramsim3"
+    page: Literal["open", "close"] = Field(
+        default="open",
+        description="open: a row stays open until another one of its bank is needed; close: every column command "
+        "precharges",
+    )
+    queues: Literal["per_bank", "per_rank"] = Field(
+        default="per_bank", description="one command queue per rank or bank"
+    )
+    command_queue: int = Field(default=8, ge=1, le=1024, description="requests a command queue holds")
+    transaction_queue: int = Field(
+        default=32, ge=1, le=1024, description="reads, and as many writes, that wait for a command queue"
+    )
+    unified_queue: bool = Field(default=False, description="one transaction queue for reads and writes together")
+    row_accesses: int = Field(
+        default=4, ge=1, description="accesses to an open row after which an older request may close it"
+    )
+    drain_above: int = Field(
+        default=8, ge=0, description="writes waiting above which they are written once nothing else is queued"
+    )
+    dual_command: bool = Field(default=False, description="a row and a column command in one clock (HBM)")
+    refresh_ranks: Literal["staggered", "first_only"] = Field(
+        default="staggered",
+        description="staggered: each rank every tREFI, tREFI / ranks apart; first_only: rank 0 alone, as DRAMsim3's "
+        "simultaneous refresh does",
+    )
+    leftover_writes: Literal["written", "parked"] = Field(
+        default="written",
+        description="writes that are too few to be drained: written as soon as nothing else waits, or parked for ever, "
+        "as in DRAMsim3: every write counts as done when accepted, and a full write buffer can lock up",
+    )
+
+
+Controller = Annotated[Dramsim2Controller | Dramsim3Controller | FrfcfsController, Field(discriminator="policy")]
 
 
 class DramConfig(_Strict):
@@ -219,7 +277,7 @@ class DramConfig(_Strict):
     @property
     def peak_bytes_per_clock(self) -> int:
         """Bytes per DRAM clock of one channel with its bus always busy."""
-        return self.organization.bus_width_bits // 4
+        return self.organization.bus_width_bits * self.timing.beats_per_clock // 8
 
     def address_map(self) -> AddressMap:
         """Positions of the address fields."""
@@ -254,7 +312,7 @@ class DramConfig(_Strict):
             if o.bank_groups > 1:
                 raise ValueError(
                     f"controller.policy = dramsim2 knows no bank groups (organization.bank_groups = {o.bank_groups}); "
-                    "allowed: frfcfs"
+                    "allowed: dramsim3, frfcfs"
                 )
             if t.CWL != t.CL - 1:
                 raise ValueError(

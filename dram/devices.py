@@ -100,7 +100,7 @@ def _nearest(name: str, allowed: list[str], missing: list[str]) -> str:
 def _explain(entry: Any, missing: set[tuple[int | str, ...]]) -> str:
     location: tuple[int | str, ...] = entry["loc"]
     shown = [str(step) for step in location]
-    if len(shown) > 1 and shown[0] == "controller" and shown[1] in ("dramsim2", "frfcfs"):
+    if len(shown) > 1 and shown[0] == "controller" and shown[1] in ("dramsim2", "dramsim3", "frfcfs"):
         del shown[1]
     path = ".".join(shown)
     kind = entry["type"]
@@ -118,7 +118,7 @@ def _explain(entry: Any, missing: set[tuple[int | str, ...]]) -> str:
     if kind == "union_tag_invalid":
         return f"{path}.policy: {entry['ctx']['tag']!r} unknown; allowed: {entry['ctx']['expected_tags']}"
     if kind == "union_tag_not_found":
-        return f"{path}.policy: missing; allowed: 'dramsim2', 'frfcfs'"
+        return f"{path}.policy: missing; allowed: 'dramsim2', 'dramsim3', 'frfcfs'"
     message = str(entry["msg"]).removeprefix("Value error, ")
     if kind == "value_error":
         return f"{path}: {message}" if path else message

@@ -1,16 +1,12 @@
 """The ``dramsim2`` policy: from a configuration to the arrays of its kernel and back to counts."""
 
-from fractions import Fraction
-
 import numpy as np
 
 from dram import dramsim2_kernel as k
-from dram.channel import Channel
+from dram.channel import Channel, ChannelOptions
 from dram.config import DramConfig, Dramsim2Controller
 from dram.queues_kernel import Ints
 from dram.stats import DramStats
-
-COMMAND_NAMES = ("ACT", "PRE", "RD", "WR", "RDA", "WRA", "REF")
 
 
 def kernel_parameters(config: DramConfig, requests_per_clock: int) -> Ints:
@@ -72,14 +68,12 @@ def kernel_parameters(config: DramConfig, requests_per_clock: int) -> Ints:
 class Dramsim2Channel(Channel):
     """A channel that behaves as DRAMSim2. Requests are taken in the order submitted, reads and writes alike."""
 
-    command_names = COMMAND_NAMES
-
-    def __init__(self, config: DramConfig, ratio: Fraction, logging: bool, requests_per_clock: int = 1) -> None:
-        super().__init__(config, ratio, logging)
+    def __init__(self, config: DramConfig, options: ChannelOptions) -> None:
+        super().__init__(config, options, in_order=True)
         controller = config.controller
         assert isinstance(controller, Dramsim2Controller)
         o = config.organization
-        self.params = kernel_parameters(config, requests_per_clock)
+        self.params = kernel_parameters(config, options.requests_per_clock)
         self.control: Ints = np.zeros(k.CONTROL_SIZE, np.int64)
         self.control[k.DUE_EDGE] = config.timing.tREFI // o.ranks
         self.control[k.REFRESH_RANK] = -1

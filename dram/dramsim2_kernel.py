@@ -29,6 +29,8 @@ COMMANDS = 13
 LOGGING = 14
 RATIO_NUM = 15
 RATIO_DEN = 16
+QUIET = 17
+QUIET_SINCE = 18
 STAGED_EDGE = 0
 STAGED_OP = 1
 STAGED_ADDRESS = 2
@@ -156,8 +158,9 @@ SLOT_ID = 3
 SLOT_RANK = 4
 SLOT_BANK = 5
 SLOT_ROW = 6
-SLOT_FREE = 7  # column used as the stack of free slots
-SLOT_FIELDS = 8
+SLOT_ARRIVED = 7
+SLOT_FREE = 8  # column used as the stack of free slots
+SLOT_FIELDS = 9
 
 LOG_ACCEPTED = 0
 LOG_CAS = 1
@@ -165,11 +168,11 @@ LOG_COMPLETED = 2
 
 CMD_ACT = 0
 CMD_PRE = 1
-CMD_RD = 2
-CMD_WR = 3
-CMD_RDA = 4
-CMD_WRA = 5
-CMD_REF = 6
+CMD_RD = 3
+CMD_WR = 4
+CMD_REF = 5
+CMD_RDA = 6
+CMD_WRA = 7
 
 
 @compiled_helper
@@ -223,17 +226,18 @@ def _remove(queues: Ints, queue_info: Ints, queue: int, first: int, count: int) 
 
 @compiled_helper
 def _log_command(
-    io: Ints, command_log: Ints, edge: int, command: int, rank: int, bank: int, row: int, column: int
+    io: Ints, command_log: Ints, edge: int, command: int, rank: int, bank: int, row: int, column: int, arrived: int
 ) -> None:
-    if io[LOGGING] == 1:
-        n = io[COMMANDS]
-        command_log[n, 0] = edge
-        command_log[n, 1] = command
-        command_log[n, 2] = rank
-        command_log[n, 3] = bank
-        command_log[n, 4] = row
-        command_log[n, 5] = column
-        io[COMMANDS] = n + 1
+    n = io[COMMANDS]
+    command_log[n, 0] = edge
+    command_log[n, 1] = command
+    command_log[n, 2] = rank
+    command_log[n, 3] = bank
+    command_log[n, 4] = row
+    command_log[n, 5] = column
+    command_log[n, 6] = arrived
+    command_log[n, 7] = io[QUIET]
+    io[COMMANDS] = n + 1
 
 
 @compiled_helper
@@ -313,7 +317,10 @@ def _issue_column(
     if io[LOGGING] == 1:
         request_log[slots[slot, SLOT_ID], LOG_CAS] = t
         request_log[slots[slot, SLOT_ID], LOG_COMPLETED] = completed
-    _log_command(io, command_log, t, command, rank, bank, slots[slot, SLOT_ROW], slots[slot, SLOT_COLUMN])
+    _log_command(
+        io, command_log, t, command, rank, bank, slots[slot, SLOT_ROW], slots[slot, SLOT_COLUMN],
+        slots[slot, SLOT_ARRIVED],
+    )  # fmt: skip
     free = control[FREE_SLOTS]
     slots[free, SLOT_FREE] = slot
     control[FREE_SLOTS] = free + 1
@@ -322,7 +329,7 @@ def _issue_column(
 @compiled_helper
 def _issue_activate(
     t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, control: Ints, rank: int, bank: int, row: int,
-    queues: Ints, queue_info: Ints, command_log: Ints,
+    queues: Ints, queue_info: Ints, command_log: Ints, arrived: int,
 ) -> None:  # fmt: skip
     base = rank * params[BANKS]
     index = base + bank
@@ -352,7 +359,7 @@ def _issue_activate(
         banks[index, CONFLICT] = 0
     else:
         control[ROW_MISSES] += 1
-    _log_command(io, command_log, t, CMD_ACT, rank, bank, row, -1)
+    _log_command(io, command_log, t, CMD_ACT, rank, bank, row, -1, arrived)
 
 
 @compiled_helper
@@ -371,7 +378,7 @@ def _issue_precharge(
     control[OPEN_TOTAL] -= 1
     ranks[rank, ALL_IDLE_AT] = max(ranks[rank, ALL_IDLE_AT], t + params[P_RP])
     ranks[rank, PRES] += 1
-    _log_command(io, command_log, t, CMD_PRE, rank, bank, -1, -1)
+    _log_command(io, command_log, t, CMD_PRE, rank, bank, -1, -1, -1)
 
 
 @compiled_helper
@@ -392,7 +399,7 @@ def _issue_refresh(t: int, params: Ints, io: Ints, ranks: Ints, banks: Ints, con
     else:
         control[REFRESHING] = 0
         control[REFRESH_RANK] = -1
-    _log_command(io, command_log, t, CMD_REF, rank, -1, -1, -1)
+    _log_command(io, command_log, t, CMD_REF, rank, -1, -1, -1, -1)
 
 
 @compiled_helper
@@ -559,8 +566,9 @@ def _search_queues(
                         control[QUEUED_TOTAL] -= 1
                     if kind == 0:
                         _issue_activate(
-                            t, params, io, ranks, banks, control, rank, bank, row, queues, queue_info, command_log
-                        )
+                            t, params, io, ranks, banks, control, rank, bank, row, queues, queue_info, command_log,
+                            slots[slot, SLOT_ARRIVED],
+                        )  # fmt: skip
                     else:
                         _issue_column(
                             t, params, io, ranks, banks, slots, control, slot, flight, request_log, command_log
@@ -633,6 +641,7 @@ def _accept(
         transactions[n, SLOT_RANK] = (address >> params[SHIFT_RANK]) & params[MASK_RANK]
         transactions[n, SLOT_BANK] = (address >> params[SHIFT_BANK]) & params[MASK_BANK]
         transactions[n, SLOT_ROW] = (address >> params[SHIFT_ROW]) & params[MASK_ROW]
+        transactions[n, SLOT_ARRIVED] = t
         transactions[n, SLOT_COLUMN] = (address >> params[SHIFT_COLUMN]) & params[MASK_COLUMN]
         if io[LOGGING] == 1:
             request_log[staged[0, head, STAGED_ID], LOG_ACCEPTED] = t
@@ -723,9 +732,13 @@ def run(
     """
     t = int(io[WAKE])
     while t < until:
-        if io[LOGGING] == 1 and io[COMMANDS] >= command_log.shape[0]:
+        if io[COMMANDS] >= command_log.shape[0]:
             break
+        if io[QUIET_SINCE] >= 0:
+            io[QUIET] += t - io[QUIET_SINCE]
+            io[QUIET_SINCE] = -1
         acted, wake = _accept(t, params, io, control, staged, transactions, request_log)
+        asked = control[TRANSACTIONS] + control[QUEUED_TOTAL] > 0
         happened, edge = _refresh_due(t, params, ranks, control)
         acted |= happened
         wake = min(wake, edge)
@@ -763,6 +776,8 @@ def run(
                 acted |= happened
                 control[POWER_WAKE] = t + 1 if happened else edge
             wake = min(wake, control[POWER_WAKE])
+        if control[TRANSACTIONS] + control[QUEUED_TOTAL] == 0:
+            io[QUIET_SINCE] = t + 1 if asked else t  # nothing is waited for
         t = t + 1 if acted else max(wake, t + 1)
     io[WAKE] = t
     first = NEVER

@@ -4,7 +4,10 @@ Timing constraints are rows of a table (earlier command, scope, later command, d
 time for each node of the tree channel - rank - bank group - bank and each command; a command may go to a bank when the
 ready times of all four nodes above it are reached, and issuing it raises only the nodes its rows name.
 
-A step in which nothing could be issued returns the least time that could change that, so quiet edges are jumped over.
+The requests of a bank stand in a list by age, one for reads and one for writes. Of such a list only two requests can be
+the oldest one to go: the first that hits the open row, and the first that does not (with the bank closed: the first).
+A bank is looked at again only when its state or list has changed or the edge has come before which nothing of it could
+go. A step in which nothing was issued returns the least time that could change that, so quiet edges are jumped over.
 
 Kernel, helpers and constants stand in this one file because the compiled code is cached by file.
 """
@@ -12,7 +15,7 @@ Kernel, helpers and constants stand in this one file because the compiled code i
 import numpy as np
 import numpy.typing as npt
 
-from dram.compile import compiled, compiled_helper
+from dram.compile import compiled, compiled_helper, inlined_helper
 
 Ints = npt.NDArray[np.int64]
 
@@ -30,6 +33,8 @@ COMMANDS = 13
 LOGGING = 14
 RATIO_NUM = 15
 RATIO_DEN = 16
+QUIET = 17
+QUIET_SINCE = 18
 STAGED_EDGE = 0
 STAGED_OP = 1
 STAGED_ADDRESS = 2
@@ -45,7 +50,6 @@ CMD_PREA = 2
 CMD_RD = 3
 CMD_WR = 4
 CMD_REF = 5
-COMMAND_KINDS = 6
 
 # columns of the constraint table
 EARLIER = 0
@@ -53,7 +57,6 @@ SCOPE = 1
 LATER = 2
 DELAY = 3
 WINDOW = 4
-CONSTRAINT_FIELDS = 5
 # scopes; the first four are levels of the tree
 CHANNEL = 0
 RANK = 1
@@ -85,7 +88,9 @@ MASK_ROW = 19
 SHIFT_COLUMN = 20
 MASK_COLUMN = 21
 OFFSET_BITS = 22
-PARAMS_SIZE = 23
+IN_ORDER = 23  # 1: reads and writes come in one lane
+REQUESTS_PER_CLOCK = 24
+PARAMS_SIZE = 25
 
 # control: the scalars that change
 WRITE_MODE = 0
@@ -96,17 +101,10 @@ REFRESH_HEAD = 4
 REFRESH_TAIL = 5
 FORWARDED = 6
 MERGED = 7
-WAIT_FROM = 8  # edge from which the next wait is charged
-WAIT_REASON = 9  # position in WAITS, or -1: a command was issued
-WAITS = 10  # clocks waited: for each row of the constraint table, then the three below
-FOR_REFRESH = 0  # a refresh is being made ready
-FOR_REQUESTS = 1  # the controller holds none
-FOR_OTHERS = 2
-WAITS_EXTRA = 3
-
-# planes of ready
-TIME = 0
-CAUSE = 1  # row of the constraint table that set the time
+FREE_SLOTS = 8  # slots on the stack of free ones
+SEQUENCE = 9  # requests taken into a queue so far
+REFRESH_WAKE = 10  # edge at which the next refresh falls due
+CONTROL_SIZE = 11
 
 # ranks
 DUE = 0
@@ -126,11 +124,25 @@ RANK_FIELDS = 13
 
 # banks
 OPEN_ROW = 0
-HELD_OPEN = 1  # requests in the active buffer for this bank
+ACTIVE_SLOT = 1  # request whose ACT is issued, or -1
 CONFLICT = 2
-BANK_FIELDS = 3
+NODE = 3  # rows of the ready times, one for each scope: channel, rank, group, bank
+BANK_FIELDS = 7
 
-# a held request; queues[0] reads, [1] writes, [2] active
+# lists[queue, bank]: the requests of a bank by age, 0 reads, 1 writes
+HEAD = 0
+TAIL = 1
+FIRST_HIT = 2  # with a row open: the first request for it
+FIRST_OTHER = 3  # and the first for another row
+LIST_FIELDS = 4
+
+# bounds[queue, bank]: the edge before which none of the list can go; NEVER: it is empty
+# active[place]: the active buffer
+SLOT = 0
+ACTIVE_BOUND = 1  # edge before which its column command cannot go
+ACTIVE_FIELDS = 2
+
+# slots: the requests held
 BANK_INDEX = 0
 ROW = 1
 COLUMN = 2
@@ -139,10 +151,14 @@ TAG = 4
 IDENTITY = 5
 ARRIVED = 6
 OP = 7
-RANK_NODE = 8  # rows of the ready times; kept because working them out takes divisions
-GROUP_NODE = 9
-BANK_NODE = 10
-HELD_FIELDS = 11
+NUMBER = 8  # order of arrival
+NEXT = 9
+PREVIOUS = 10
+NEXT_HASHED = 11
+FREE = 12  # column used as the stack of free slots
+SLOT_FIELDS = 13
+
+HASH_SIZE = 256
 
 LOG_ACCEPTED = 0
 LOG_CAS = 1
@@ -171,7 +187,7 @@ def settle_all(ranks: Ints, edge: int) -> None:
         _settle(ranks, rank, edge)
 
 
-@compiled_helper
+@inlined_helper
 def _raise_ready(ready: Ints, windows: Ints, constraints: Ints, row: int, node: int, t: int) -> None:
     later = constraints[row, LATER]
     window = constraints[row, WINDOW]
@@ -179,55 +195,39 @@ def _raise_ready(ready: Ints, windows: Ints, constraints: Ints, row: int, node: 
     if window > 1:
         position = windows[row, node, window]
         windows[row, node, position] = t
-        position = (position + 1) % window
+        position += 1
+        if position == window:
+            position = 0
         windows[row, node, window] = position
         since = windows[row, node, position]  # the window-th last one
-    at = since + constraints[row, DELAY]
-    if at > ready[TIME, node, later]:
-        ready[TIME, node, later] = at
-        ready[CAUSE, node, later] = row
+    ready[node, later] = max(ready[node, later], since + constraints[row, DELAY])
 
 
-@compiled_helper
+@inlined_helper
 def _apply_constraints(
-    t: int, params: Ints, ready: Ints, windows: Ints, constraints: Ints, first_row: Ints, command: int,
-    rank_node: int, group_node: int, bank_node: int,
+    t: int, params: Ints, ready: Ints, windows: Ints, constraints: Ints, first_row: Ints, command: int, banks: Ints,
+    bank_index: int,
 ) -> None:  # fmt: skip
     """Raise the ready times the issued command names. Rank-wide commands have rows of scope rank and wider only."""
     for row in range(first_row[command], first_row[command + 1]):
         scope = constraints[row, SCOPE]
         if scope == OTHER_RANKS:
             for node in range(1, 1 + params[RANKS]):
-                if node != rank_node:
+                if node != banks[bank_index, NODE + RANK]:
                     _raise_ready(ready, windows, constraints, row, node, t)
         else:
-            node = 0
-            if scope == RANK:
-                node = rank_node
-            elif scope == GROUP:
-                node = group_node
-            elif scope == BANK:
-                node = bank_node
-            _raise_ready(ready, windows, constraints, row, node, t)
+            _raise_ready(ready, windows, constraints, row, banks[bank_index, NODE + scope], t)
 
 
-@compiled_helper
-def _needed_command(banks: Ints, bank_index: int, row: int, op: int) -> int:
-    """The command that brings the request one step further: ACT, PRE or the column command."""
-    open_row = banks[bank_index, OPEN_ROW]
-    if open_row < 0:
-        return CMD_ACT
-    if open_row != row:
-        return CMD_PRE
-    return CMD_WR if op == 1 else CMD_RD
-
-
-@compiled_helper
+@inlined_helper
 def _complete(
     io: Ints, flight: Ints, request_log: Ints, ring: int, decided: int, completed: int, tag: int, identity: int
 ) -> None:
-    visible = -((-completed * io[RATIO_DEN]) // io[RATIO_NUM])
-    after_decision = decided * io[RATIO_DEN] // io[RATIO_NUM] + 1
+    visible = completed
+    after_decision = decided + 1
+    if io[RATIO_DEN] != io[RATIO_NUM]:
+        visible = -((-completed * io[RATIO_DEN]) // io[RATIO_NUM])
+        after_decision = decided * io[RATIO_DEN] // io[RATIO_NUM] + 1
     at = io[FLIGHT_TAIL + 2 * ring] & (flight.shape[1] - 1)
     flight[ring, at, FLIGHT_VISIBLE] = max(visible, after_decision)
     flight[ring, at, FLIGHT_EDGE] = completed
@@ -237,74 +237,171 @@ def _complete(
         request_log[identity, LOG_COMPLETED] = completed
 
 
-@compiled_helper
+@inlined_helper
 def _log_command(
-    io: Ints, command_log: Ints, t: int, command: int, rank: int, bank: int, row: int, column: int
+    io: Ints, command_log: Ints, t: int, command: int, rank: int, bank: int, row: int, column: int, arrived: int
 ) -> None:
-    if io[LOGGING] == 1:
-        n = io[COMMANDS]
-        command_log[n, 0] = t
-        command_log[n, 1] = command
-        command_log[n, 2] = rank
-        command_log[n, 3] = bank
-        command_log[n, 4] = row
-        command_log[n, 5] = column
-        io[COMMANDS] = n + 1
+    n = io[COMMANDS]
+    command_log[n, 0] = t
+    command_log[n, 1] = command
+    command_log[n, 2] = rank
+    command_log[n, 3] = bank
+    command_log[n, 4] = row
+    command_log[n, 5] = column
+    command_log[n, 6] = arrived
+    command_log[n, 7] = io[QUIET]
+    io[COMMANDS] = n + 1
 
 
 @compiled_helper
-def _accept(
-    t: int, lane: int, params: Ints, io: Ints, control: Ints, queues: Ints, staged: Ints, flight: Ints,
-    request_log: Ints,
-) -> tuple[bool, int]:  # fmt: skip
-    """Take at most one staged request of a lane (0 reads, 1 writes). Returns (taken, next edge to look)."""
-    head = io[STAGED_HEAD + 2 * lane]
-    if head >= io[STAGED_TAIL + 2 * lane]:
-        return False, NEVER
-    if staged[lane, head, STAGED_EDGE] > t:
-        return False, int(staged[lane, head, STAGED_EDGE])
-    address = staged[lane, head, STAGED_ADDRESS]
-    block = address >> params[OFFSET_BITS]
-    identity = staged[lane, head, STAGED_ID]
-    held = control[READS_HELD + lane]
-    waiting_write = False
-    for i in range(control[WRITES_HELD]):
-        if queues[1, i, BLOCK] == block:
-            waiting_write = True
-            break
-    if waiting_write:
-        # the write queue answers the read, or swallows the write
-        _complete(io, flight, request_log, 2, t, t + params[FORWARD_LATENCY], staged[lane, head, STAGED_TAG], identity)
-        control[FORWARDED + lane] += 1
-    elif held < params[READ_QUEUE + lane]:
-        rank = (address >> params[SHIFT_RANK]) & params[MASK_RANK]
-        group = (address >> params[SHIFT_GROUP]) & params[MASK_GROUP]
-        bank = (address >> params[SHIFT_BANK]) & params[MASK_BANK]
-        groups = params[BANKS] // params[BANKS_PER_GROUP]
-        bank_index = rank * params[BANKS] + group * params[BANKS_PER_GROUP] + bank
-        queues[lane, held, BANK_INDEX] = bank_index
-        queues[lane, held, RANK_NODE] = 1 + rank
-        queues[lane, held, GROUP_NODE] = 1 + params[RANKS] + rank * groups + group
-        queues[lane, held, BANK_NODE] = 1 + params[RANKS] * (1 + groups) + bank_index
-        queues[lane, held, ROW] = (address >> params[SHIFT_ROW]) & params[MASK_ROW]
-        queues[lane, held, COLUMN] = (address >> params[SHIFT_COLUMN]) & params[MASK_COLUMN]
-        queues[lane, held, BLOCK] = block
-        queues[lane, held, TAG] = staged[lane, head, STAGED_TAG]
-        queues[lane, held, IDENTITY] = identity
-        queues[lane, held, ARRIVED] = t
-        queues[lane, held, OP] = lane
-        control[READS_HELD + lane] = held + 1
+def _hash(block: int) -> int:
+    return int((block ^ (block >> 8) ^ (block >> 16)) & (HASH_SIZE - 1))
+
+
+@compiled_helper
+def _write_waits(hashes: Ints, slots: Ints, block: int) -> bool:
+    slot = hashes[_hash(block)]
+    while slot >= 0 and slots[slot, BLOCK] != block:
+        slot = slots[slot, NEXT_HASHED]
+    return bool(slot >= 0)
+
+
+@compiled_helper
+def _forget_write(hashes: Ints, slots: Ints, slot: int) -> None:
+    place = _hash(slots[slot, BLOCK])
+    other = hashes[place]
+    if other == slot:
+        hashes[place] = slots[slot, NEXT_HASHED]
+        return
+    while slots[other, NEXT_HASHED] != slot:
+        other = slots[other, NEXT_HASHED]
+    slots[other, NEXT_HASHED] = slots[slot, NEXT_HASHED]
+
+
+@inlined_helper
+def _append(op: int, slot: int, banks: Ints, lists: Ints, bounds: Ints, slots: Ints, bank_index: int, row: int) -> None:
+    """Put a request at the end of the list of its bank."""
+    tail = lists[op, bank_index, TAIL]
+    slots[slot, NEXT] = -1
+    slots[slot, PREVIOUS] = tail
+    lists[op, bank_index, TAIL] = slot
+    if tail < 0:
+        lists[op, bank_index, HEAD] = slot
+        lists[op, bank_index, FIRST_HIT] = -1
+        lists[op, bank_index, FIRST_OTHER] = -1
     else:
-        return False, NEVER
-    io[STAGED_HEAD + 2 * lane] = head + 1
-    if io[LOGGING] == 1:
-        request_log[identity, LOG_ACCEPTED] = t
-    return True, t + 1
+        slots[tail, NEXT] = slot
+    which = FIRST_HIT if banks[bank_index, OPEN_ROW] == row else FIRST_OTHER
+    if lists[op, bank_index, which] < 0:
+        lists[op, bank_index, which] = slot
+        bounds[op, bank_index] = 0
+
+
+@inlined_helper
+def _take_out(op: int, slot: int, lists: Ints, bounds: Ints, slots: Ints) -> None:
+    """Take a request out of the list of its bank."""
+    bank_index = slots[slot, BANK_INDEX]
+    before = slots[slot, PREVIOUS]
+    after = slots[slot, NEXT]
+    if before >= 0:
+        slots[before, NEXT] = after
+    else:
+        lists[op, bank_index, HEAD] = after
+    if after >= 0:
+        slots[after, PREVIOUS] = before
+    else:
+        lists[op, bank_index, TAIL] = before
+    if lists[op, bank_index, FIRST_HIT] == slot:
+        row = slots[slot, ROW]
+        while after >= 0 and slots[after, ROW] != row:
+            after = slots[after, NEXT]
+        lists[op, bank_index, FIRST_HIT] = after
+    bounds[op, bank_index] = NEVER if lists[op, bank_index, HEAD] < 0 else 0
+
+
+@inlined_helper
+def _row_opened(bank_index: int, row: int, lists: Ints, bounds: Ints, slots: Ints) -> None:
+    """Find the first hit and the first other request of both lists of a bank."""
+    for op in range(2):
+        head = lists[op, bank_index, HEAD]
+        if head >= 0:
+            hit = head
+            other = head
+            while hit >= 0 and slots[hit, ROW] != row:
+                hit = slots[hit, NEXT]
+            while other >= 0 and slots[other, ROW] == row:
+                other = slots[other, NEXT]
+            lists[op, bank_index, FIRST_HIT] = hit
+            lists[op, bank_index, FIRST_OTHER] = other
+            bounds[op, bank_index] = 0
+
+
+@inlined_helper
+def _row_closed(bank_index: int, lists: Ints, bounds: Ints) -> None:
+    for op in range(2):
+        if lists[op, bank_index, HEAD] >= 0:
+            bounds[op, bank_index] = 0
+
+
+@inlined_helper
+def _accept(
+    t: int, lane: int, params: Ints, io: Ints, control: Ints, banks: Ints, lists: Ints, bounds: Ints, slots: Ints,
+    hashes: Ints, staged: Ints, flight: Ints, request_log: Ints,
+) -> tuple[bool, int]:  # fmt: skip
+    """Take staged requests of a lane. Returns (any taken, next edge to look)."""
+    taken = 0
+    while io[STAGED_HEAD + 2 * lane] < io[STAGED_TAIL + 2 * lane]:
+        head = io[STAGED_HEAD + 2 * lane]
+        if staged[lane, head, STAGED_EDGE] > t:
+            return taken > 0, int(staged[lane, head, STAGED_EDGE])
+        if taken == params[REQUESTS_PER_CLOCK]:
+            return True, t + 1
+        op = staged[lane, head, STAGED_OP]
+        address = staged[lane, head, STAGED_ADDRESS]
+        block = address >> params[OFFSET_BITS]
+        identity = staged[lane, head, STAGED_ID]
+        if control[WRITES_HELD] > 0 and _write_waits(hashes, slots, block):
+            # the write queue answers the read, or swallows the write
+            tag = staged[lane, head, STAGED_TAG]
+            _complete(io, flight, request_log, 2, t, t + params[FORWARD_LATENCY], tag, identity)
+            control[FORWARDED + op] += 1
+        elif control[READS_HELD + op] < params[READ_QUEUE + op]:
+            rank = (address >> params[SHIFT_RANK]) & params[MASK_RANK]
+            group = (address >> params[SHIFT_GROUP]) & params[MASK_GROUP]
+            bank = (address >> params[SHIFT_BANK]) & params[MASK_BANK]
+            bank_index = rank * params[BANKS] + group * params[BANKS_PER_GROUP] + bank
+            row = (address >> params[SHIFT_ROW]) & params[MASK_ROW]
+            free = control[FREE_SLOTS] - 1
+            control[FREE_SLOTS] = free
+            slot = slots[free, FREE]
+            slots[slot, BANK_INDEX] = bank_index
+            slots[slot, ROW] = row
+            slots[slot, COLUMN] = (address >> params[SHIFT_COLUMN]) & params[MASK_COLUMN]
+            slots[slot, BLOCK] = block
+            slots[slot, TAG] = staged[lane, head, STAGED_TAG]
+            slots[slot, IDENTITY] = identity
+            slots[slot, ARRIVED] = t
+            slots[slot, OP] = op
+            slots[slot, NUMBER] = control[SEQUENCE]
+            control[SEQUENCE] += 1
+            control[READS_HELD + op] += 1
+            if op == 1:
+                place = _hash(block)
+                slots[slot, NEXT_HASHED] = hashes[place]
+                hashes[place] = slot
+            _append(op, slot, banks, lists, bounds, slots, bank_index, row)
+        else:
+            return taken > 0, NEVER
+        io[STAGED_HEAD + 2 * lane] = head + 1
+        taken += 1
+        if io[LOGGING] == 1:
+            request_log[identity, LOG_ACCEPTED] = t
+    return taken > 0, NEVER
 
 
 @compiled_helper
-def _refresh_due(t: int, params: Ints, control: Ints, ranks: Ints, refreshes: Ints) -> int:
-    """Put refreshes that fall due in line. Returns the next edge at which one falls due."""
+def _refresh_due(t: int, params: Ints, control: Ints, ranks: Ints, refreshes: Ints) -> None:
+    """Put refreshes that fall due in line."""
     wake = NEVER
     for rank in range(params[RANKS]):
         if t >= ranks[rank, DUE]:
@@ -312,67 +409,110 @@ def _refresh_due(t: int, params: Ints, control: Ints, ranks: Ints, refreshes: In
             control[REFRESH_TAIL] += 1
             ranks[rank, DUE] += params[P_REFI]
         wake = min(wake, ranks[rank, DUE])
-    return wake
+    control[REFRESH_WAKE] = wake
 
 
-@compiled_helper
-def _first_ready(t: int, ready: Ints, banks: Ints, queues: Ints, which: int, held: int) -> tuple[int, int, int, int]:
-    """The oldest request of a queue whose next command may go now.
+@inlined_helper
+def _ready_at(ready: Ints, banks: Ints, bank_index: int, command: int) -> int:
+    return int(
+        max(
+            max(ready[0, command], ready[banks[bank_index, NODE + RANK], command]),
+            max(ready[banks[bank_index, NODE + GROUP], command], ready[banks[bank_index, NODE + BANK], command]),
+        )
+    )
 
-    Returns (position or -1, its command, next edge to look, constraint that keeps the first command from going until
-    then). The command may be a PRE that must not go, because a request of the active buffer waits for the row: then
-    nothing goes in this clock, as in Ramulator.
+
+@inlined_helper
+def _first_active(t: int, control: Ints, ready: Ints, banks: Ints, slots: Ints, active: Ints) -> tuple[int, int]:
+    """The oldest request with its row open that may go now. Returns (place or -1, next edge to look)."""
+    best = -1
+    best_arrived = NEVER
+    wake = NEVER
+    for i in range(control[ACTIVE_HELD]):
+        at = active[i, ACTIVE_BOUND]
+        if at <= t:
+            slot = active[i, SLOT]
+            at = _ready_at(ready, banks, slots[slot, BANK_INDEX], CMD_WR if slots[slot, OP] == 1 else CMD_RD)
+            active[i, ACTIVE_BOUND] = at
+            if at <= t:
+                if slots[slot, ARRIVED] < best_arrived:
+                    best = i
+                    best_arrived = slots[slot, ARRIVED]
+                continue
+        wake = min(wake, at)
+    return best, wake
+
+
+@inlined_helper
+def _first_ready(
+    t: int, op: int, ready: Ints, banks: Ints, lists: Ints, bounds: Ints, slots: Ints
+) -> tuple[int, int, int]:
+    """The oldest read (or write) whose next command may go now.
+
+    Returns (slot or -1, its command, next edge to look). The command may be a PRE that must not go, because an active
+    request waits for the row: then nothing goes in this clock, as in Ramulator.
     """
     best = -1
     best_command = -1
-    best_arrived = NEVER
+    best_number = NEVER
     wake = NEVER
-    cause = -1
-    for i in range(held):
-        bank_index = queues[which, i, BANK_INDEX]
-        command = _needed_command(banks, bank_index, queues[which, i, ROW], queues[which, i, OP])
-        node = 0
-        at = ready[TIME, 0, command]
-        for level in range(RANK_NODE, BANK_NODE + 1):
-            other = queues[which, i, level]
-            if ready[TIME, other, command] > at:
-                node = other
-                at = ready[TIME, other, command]
-        if at <= t:
-            if queues[which, i, ARRIVED] < best_arrived:
-                best = i
-                best_command = command
-                best_arrived = queues[which, i, ARRIVED]
-                if which != 2:
-                    break  # reads and writes stand in order of arrival
-        elif at < wake:
-            wake = at
-            cause = ready[CAUSE, node, command]
-    return best, best_command, wake, cause
+    column = CMD_WR if op == 1 else CMD_RD
+    for bank_index in range(bounds.shape[1]):
+        wake = min(wake, bounds[op, bank_index])
+    if wake > t:
+        return best, best_command, wake
+    wake = NEVER
+    for bank_index in range(bounds.shape[1]):
+        if bounds[op, bank_index] > t:
+            continue
+        if banks[bank_index, OPEN_ROW] < 0:
+            at = _ready_at(ready, banks, bank_index, CMD_ACT)
+            bounds[op, bank_index] = at
+            slot = lists[op, bank_index, HEAD]
+            if at <= t and slots[slot, NUMBER] < best_number:
+                best = slot
+                best_command = CMD_ACT
+                best_number = slots[slot, NUMBER]
+            continue
+        bound = NEVER
+        slot = lists[op, bank_index, FIRST_HIT]
+        if slot >= 0:
+            bound = _ready_at(ready, banks, bank_index, column)
+            if bound <= t and slots[slot, NUMBER] < best_number:
+                best = slot
+                best_command = column
+                best_number = slots[slot, NUMBER]
+        slot = lists[op, bank_index, FIRST_OTHER]
+        if slot >= 0:
+            at = _ready_at(ready, banks, bank_index, CMD_PRE)
+            if at <= t and slots[slot, NUMBER] < best_number:
+                best = slot
+                best_command = CMD_PRE
+                best_number = slots[slot, NUMBER]
+            if at > t:
+                wake = min(wake, at)
+            bound = min(bound, at)
+        bounds[op, bank_index] = bound
+        if bound > t:
+            wake = min(wake, bound)
+    for bank_index in range(bounds.shape[1]):
+        at = bounds[op, bank_index]
+        wake = min(wake, at if at > t else NEVER)
+    return best, best_command, wake
 
 
-@compiled_helper
-def _remove(queues: Ints, control: Ints, which: int, position: int) -> None:
-    held = control[READS_HELD + which]
-    for i in range(position + 1, held):
-        for field in range(HELD_FIELDS):
-            queues[which, i - 1, field] = queues[which, i, field]
-    control[READS_HELD + which] = held - 1
-
-
-@compiled_helper
+@inlined_helper
 def _issue(
-    t: int, which: int, position: int, command: int, params: Ints, io: Ints, control: Ints, ranks: Ints, banks: Ints,
-    queues: Ints, ready: Ints, windows: Ints, constraints: Ints, first_row: Ints, flight: Ints, request_log: Ints,
-    command_log: Ints,
+    t: int, slot: int, place: int, command: int, params: Ints, io: Ints, control: Ints, ranks: Ints, banks: Ints,
+    lists: Ints, bounds: Ints, slots: Ints, hashes: Ints, active: Ints, ready: Ints, windows: Ints, constraints: Ints,
+    first_row: Ints, flight: Ints, request_log: Ints, command_log: Ints,
 ) -> None:  # fmt: skip
-    """Issue the next command of a request and move the request on."""
-    bank_index = queues[which, position, BANK_INDEX]
-    row = queues[which, position, ROW]
-    rank_node = queues[which, position, RANK_NODE]
-    group_node = queues[which, position, GROUP_NODE]
-    bank_node = queues[which, position, BANK_NODE]
-    rank = rank_node - 1
+    """Issue the next command of a request and move it on; ``place`` is its place in the active buffer or -1."""
+    bank_index = slots[slot, BANK_INDEX]
+    row = slots[slot, ROW]
+    op = slots[slot, OP]
+    arrived = slots[slot, ARRIVED]
+    rank = banks[bank_index, NODE + RANK] - 1
     bank = bank_index - rank * params[BANKS]
     if command == CMD_ACT:
         _settle(ranks, rank, t)
@@ -384,59 +524,75 @@ def _issue(
             ranks[rank, MISSES] += 1
         banks[bank_index, CONFLICT] = 0
         banks[bank_index, OPEN_ROW] = row
-        banks[bank_index, HELD_OPEN] = 1
-        _log_command(io, command_log, t, command, rank, bank, row, -1)
-        held = control[ACTIVE_HELD]
-        for field in range(HELD_FIELDS):
-            queues[2, held, field] = queues[which, position, field]
-        control[ACTIVE_HELD] = held + 1
-        _remove(queues, control, which, position)
+        banks[bank_index, ACTIVE_SLOT] = slot
+        _log_command(io, command_log, t, command, rank, bank, row, -1, arrived)
+        active[control[ACTIVE_HELD], SLOT] = slot
+        active[control[ACTIVE_HELD], ACTIVE_BOUND] = 0
+        control[ACTIVE_HELD] += 1
+        control[READS_HELD + op] -= 1
+        _take_out(op, slot, lists, bounds, slots)
+        if op == 1:
+            _forget_write(hashes, slots, slot)
+        _row_opened(bank_index, row, lists, bounds, slots)
     elif command == CMD_PRE:
         _settle(ranks, rank, t)
         ranks[rank, PRES] += 1
         ranks[rank, UNCLOSED] -= 1
         banks[bank_index, OPEN_ROW] = -1
         banks[bank_index, CONFLICT] = 1
-        _log_command(io, command_log, t, command, rank, bank, -1, -1)
+        _row_closed(bank_index, lists, bounds)
+        _log_command(io, command_log, t, command, rank, bank, -1, -1, arrived)
     else:
-        identity = queues[which, position, IDENTITY]
+        identity = slots[slot, IDENTITY]
         if io[LOGGING] == 1:
             request_log[identity, LOG_CAS] = t
-        _log_command(io, command_log, t, command, rank, bank, row, queues[which, position, COLUMN])
-        tag = queues[which, position, TAG]
-        if command == CMD_WR:
+        _log_command(io, command_log, t, command, rank, bank, row, slots[slot, COLUMN], arrived)
+        tag = slots[slot, TAG]
+        if op == 1:
             ranks[rank, WRITES] += 1
             _complete(io, flight, request_log, 0, t, t + params[WRITE_LATENCY], tag, identity)
         else:
             ranks[rank, READS] += 1
             _complete(io, flight, request_log, 1, t, t + params[READ_LATENCY], tag, identity)
-        if which == 2:
-            banks[bank_index, HELD_OPEN] = 0
-        _remove(queues, control, which, position)
-    _apply_constraints(t, params, ready, windows, constraints, first_row, command, rank_node, group_node, bank_node)
+        if place >= 0:
+            banks[bank_index, ACTIVE_SLOT] = -1
+            held = control[ACTIVE_HELD] - 1
+            for i in range(place, held):
+                active[i, SLOT] = active[i + 1, SLOT]
+                active[i, ACTIVE_BOUND] = active[i + 1, ACTIVE_BOUND]
+            control[ACTIVE_HELD] = held
+        else:
+            control[READS_HELD + op] -= 1
+            _take_out(op, slot, lists, bounds, slots)
+            if op == 1:
+                _forget_write(hashes, slots, slot)
+        slots[control[FREE_SLOTS], FREE] = slot
+        control[FREE_SLOTS] += 1
+    _apply_constraints(t, params, ready, windows, constraints, first_row, command, banks, bank_index)
 
 
 @compiled_helper
 def _refresh_work(
-    t: int, params: Ints, io: Ints, control: Ints, ranks: Ints, banks: Ints, ready: Ints, windows: Ints,
-    constraints: Ints, first_row: Ints, refreshes: Ints, command_log: Ints,
+    t: int, params: Ints, io: Ints, control: Ints, ranks: Ints, banks: Ints, lists: Ints, bounds: Ints, ready: Ints,
+    windows: Ints, constraints: Ints, first_row: Ints, refreshes: Ints, command_log: Ints,
 ) -> tuple[bool, int]:  # fmt: skip
     """Close the rank at the head of the line, then refresh it. Returns (command issued, next edge to look)."""
     rank = refreshes[control[REFRESH_HEAD] % refreshes.shape[0]]
     first = rank * params[BANKS]
     command = CMD_REF if ranks[rank, UNCLOSED] == 0 else CMD_PREA
-    at = max(ready[TIME, 0, command], ready[TIME, 1 + rank, command])
+    at = max(ready[0, command], ready[1 + rank, command])
     if at > t:
         return False, int(at)
     if command == CMD_PREA:
         for bank_index in range(first, first + params[BANKS]):
-            if banks[bank_index, HELD_OPEN] == 1:
+            if banks[bank_index, ACTIVE_SLOT] >= 0:
                 return False, NEVER  # serving that request is an event of its own
         _settle(ranks, rank, t)
         for bank_index in range(first, first + params[BANKS]):
             if banks[bank_index, OPEN_ROW] >= 0:
                 banks[bank_index, OPEN_ROW] = -1
                 banks[bank_index, CONFLICT] = 0
+                _row_closed(bank_index, lists, bounds)
         ranks[rank, UNCLOSED] = 0
         ranks[rank, PRES] += 1
     else:
@@ -444,8 +600,8 @@ def _refresh_work(
         ranks[rank, REFS] += 1
         ranks[rank, ACTIVE_UNTIL] = max(ranks[rank, ACTIVE_UNTIL], t + params[P_RFC])
         control[REFRESH_HEAD] += 1
-    _log_command(io, command_log, t, command, rank, -1, -1, -1)
-    _apply_constraints(t, params, ready, windows, constraints, first_row, command, 1 + rank, 0, 0)
+    _log_command(io, command_log, t, command, rank, -1, -1, -1, -1)
+    _apply_constraints(t, params, ready, windows, constraints, first_row, command, banks, first)
     return True, t + 1
 
 
@@ -460,62 +616,60 @@ def _set_write_mode(params: Ints, control: Ints) -> None:
 
 @compiled
 def run(
-    until: int, params: Ints, io: Ints, control: Ints, ranks: Ints, banks: Ints, queues: Ints, ready: Ints,
-    windows: Ints, constraints: Ints, first_row: Ints, refreshes: Ints, staged: Ints, flight: Ints,
-    request_log: Ints, command_log: Ints,
+    until: int, params: Ints, io: Ints, control: Ints, ranks: Ints, banks: Ints, lists: Ints, bounds: Ints,
+    slots: Ints, hashes: Ints, active: Ints, ready: Ints, windows: Ints, constraints: Ints, first_row: Ints,
+    refreshes: Ints, staged: Ints, flight: Ints, request_log: Ints, command_log: Ints,
 ) -> int:  # fmt: skip
     """Run all DRAM edges before ``until``. Stops early (WAKE < until) when the command log is full.
 
     Returns WAKE, the first edge not yet run at which something can happen.
     """
     t = int(io[WAKE])
-    extra = WAITS + constraints.shape[0]
     while t < until:
-        if io[LOGGING] == 1 and io[COMMANDS] >= command_log.shape[0]:
+        if io[COMMANDS] >= command_log.shape[0]:
             break
-        if control[WAIT_REASON] >= 0:
-            control[control[WAIT_REASON]] += t - control[WAIT_FROM]
-        acted, wake = _accept(t, 0, params, io, control, queues, staged, flight, request_log)
-        taken, edge = _accept(t, 1, params, io, control, queues, staged, flight, request_log)
-        acted |= taken
-        wake = min(wake, edge)
-        wake = min(wake, _refresh_due(t, params, control, ranks, refreshes))
+        if io[QUIET_SINCE] >= 0:
+            io[QUIET] += t - io[QUIET_SINCE]
+            io[QUIET_SINCE] = -1
+        acted = False
+        wake = NEVER
+        for lane in range(2 - params[IN_ORDER]):
+            taken, edge = _accept(
+                t, lane, params, io, control, banks, lists, bounds, slots, hashes, staged, flight, request_log
+            )
+            acted |= taken
+            wake = min(wake, edge)
+        if t >= control[REFRESH_WAKE]:
+            _refresh_due(t, params, control, ranks, refreshes)
+        wake = min(wake, control[REFRESH_WAKE])
 
-        which = 2
-        issued = False
-        position, command, edge, cause = _first_ready(t, ready, banks, queues, 2, control[ACTIVE_HELD])
+        asked = control[READS_HELD] + control[WRITES_HELD] + control[ACTIVE_HELD] > 0
+        place, edge = _first_active(t, control, ready, banks, slots, active)
         wake = min(wake, edge)
-        reason = extra + FOR_OTHERS
-        if position < 0:
-            if control[REFRESH_HEAD] < control[REFRESH_TAIL]:
-                reason = extra + FOR_REFRESH
-                issued, edge = _refresh_work(
-                    t, params, io, control, ranks, banks, ready, windows, constraints, first_row, refreshes, command_log
-                )
-                wake = min(wake, edge)
-            else:
-                _set_write_mode(params, control)
-                which = control[WRITE_MODE]
-                active_edge = edge
-                position, command, edge, other = _first_ready(
-                    t, ready, banks, queues, which, control[READS_HELD + which]
-                )
-                wake = min(wake, edge)
-                if edge < active_edge:
-                    cause = other
-                if cause >= 0:
-                    reason = WAITS + cause
-                elif control[READS_HELD] + control[WRITES_HELD] + control[ACTIVE_HELD] == 0:
-                    reason = extra + FOR_REQUESTS
-        if position >= 0 and not (command == CMD_PRE and banks[queues[which, position, BANK_INDEX], HELD_OPEN] == 1):
-            _issue(
-                t, which, position, command, params, io, control, ranks, banks, queues, ready, windows, constraints,
-                first_row, flight, request_log, command_log,
+        slot = -1
+        command = -1
+        if place >= 0:
+            slot = active[place, SLOT]
+            command = CMD_WR if slots[slot, OP] == 1 else CMD_RD
+        elif control[REFRESH_HEAD] < control[REFRESH_TAIL]:
+            issued, edge = _refresh_work(
+                t, params, io, control, ranks, banks, lists, bounds, ready, windows, constraints, first_row,
+                refreshes, command_log,
             )  # fmt: skip
-            issued = True
-        control[WAIT_FROM] = t
-        control[WAIT_REASON] = -1 if issued else reason
-        acted |= issued
+            acted |= issued
+            wake = min(wake, edge)
+        else:
+            _set_write_mode(params, control)
+            slot, command, edge = _first_ready(t, control[WRITE_MODE], ready, banks, lists, bounds, slots)
+            wake = min(wake, edge)
+        if slot >= 0 and not (command == CMD_PRE and banks[slots[slot, BANK_INDEX], ACTIVE_SLOT] >= 0):
+            _issue(
+                t, slot, place, command, params, io, control, ranks, banks, lists, bounds, slots, hashes, active, ready,
+                windows, constraints, first_row, flight, request_log, command_log,
+            )  # fmt: skip
+            acted = True
+        if control[READS_HELD] + control[WRITES_HELD] + control[ACTIVE_HELD] == 0:
+            io[QUIET_SINCE] = t + 1 if asked else t  # nothing is waited for
         t = t + 1 if acted else max(wake, t + 1)
     io[WAKE] = t
     first = NEVER

@@ -12,8 +12,10 @@ STAGED_HEAD, _TAIL  first and one-past-last row of each of the two staging lanes
 FLIGHT_HEAD, _TAIL  counters of the three rings of decided completions (writes, reads, never sent to the DRAM)
 FIRST_VISIBLE       least core cycle in which a decided completion becomes visible, or NEVER
 COMMANDS            rows used in the command log
-LOGGING             1: keep the command log and the request log
+LOGGING             1: keep the request log
 RATIO_NUM, _DEN     DRAM clocks per core cycle
+QUIET               DRAM clocks up to QUIET_SINCE in which the controller held no request that may go
+QUIET_SINCE         edge from which it holds none, or -1
 ==================  ====================================================================================
 """
 
@@ -36,7 +38,9 @@ COMMANDS = 13
 LOGGING = 14
 RATIO_NUM = 15
 RATIO_DEN = 16
-IO_SIZE = 17
+QUIET = 17
+QUIET_SINCE = 18
+IO_SIZE = 19
 
 # columns of a staged request
 STAGED_EDGE = 0
@@ -45,6 +49,17 @@ STAGED_ADDRESS = 2
 STAGED_TAG = 3
 STAGED_ID = 4
 STAGED_FIELDS = 5
+
+# columns of the command log; -1 for what does not apply
+LOG_CYCLE = 0
+LOG_COMMAND = 1
+LOG_RANK = 2
+LOG_BANK = 3
+LOG_ROW = 4
+LOG_COLUMN = 5
+LOG_ARRIVED = 6  # edge at which the request it is for was accepted
+LOG_QUIET = 7  # QUIET at that edge
+LOG_FIELDS = 8
 
 # columns of a decided completion
 FLIGHT_VISIBLE = 0
@@ -70,7 +85,7 @@ def push(io: Ints, staged: Ints, lane: int, edge: int, op: int, address: int, ta
 
 @compiled
 def push_many(
-    io: Ints, staged: Ints, lane: int, edge: int, op: int, addresses: Ints, tags: Ints, first_identity: int
+    io: Ints, staged: Ints, lane: int, edge: int, op: int, addresses: Ints, tags: Ints, first_identity: int, mask: int
 ) -> None:
     """Append requests of one direction and one edge to a staging lane that has room for them."""
     tail = io[STAGED_TAIL + 2 * lane]
@@ -79,7 +94,7 @@ def push_many(
         staged[lane, tail + i, STAGED_OP] = op
         staged[lane, tail + i, STAGED_ADDRESS] = addresses[i]
         staged[lane, tail + i, STAGED_TAG] = tags[i]
-        staged[lane, tail + i, STAGED_ID] = first_identity + i
+        staged[lane, tail + i, STAGED_ID] = (first_identity + i) & mask
     io[STAGED_TAIL + 2 * lane] = tail + addresses.shape[0]
     io[PENDING] += addresses.shape[0]
     if edge < io[WAKE]:

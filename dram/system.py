@@ -4,11 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from dram.channel import READ, WRITE, Channel
-from dram.config import DramConfig, FrfcfsController
+from dram.channel import READ, WRITE, Channel, ChannelOptions
+from dram.config import DramConfig, Dramsim3Controller, FrfcfsController
 from dram.dramsim2 import Dramsim2Channel
+from dram.dramsim3 import Dramsim3Channel
 from dram.errors import DramConfigError
 from dram.frfcfs import FrfcfsChannel
+from dram.losses import DramLosses
 from dram.queues_kernel import Ints
 from dram.stats import DramStats
 
@@ -23,7 +25,7 @@ class DramSystem:
     ``ceil(d / ratio)``, at the earliest in the core cycle after the one in which it was decided. Integers only.
 
     Requests are staged without limit. With policy ``dramsim2`` a channel takes them in the order submitted, at most one
-    a DRAM clock; with ``frfcfs`` it takes reads and writes from lanes of their own, at most one of each a DRAM clock.
+    a DRAM clock; with the others it takes reads and writes from lanes of their own, at most one of each a DRAM clock.
     Addresses are byte addresses; each request moves ``config.request_bytes``.
 
     The conductor asks :meth:`earliest_visible_cycle`, lets everything else run up to at most that cycle ``c``, submits
@@ -35,7 +37,11 @@ class DramSystem:
             beside a core clock of 1 ns.
         logging: keep acceptance, column command and completion of every request, and every command (memory grows
             with the run).
-        requests_per_clock: most requests a ``dramsim2`` channel takes in a DRAM clock.
+        requests_per_clock: most requests a channel takes in a DRAM clock (with two lanes: from each).
+        in_order: every channel takes requests strictly in the order submitted; else reads and writes do not wait for
+            each other (with ``dramsim2`` and a unified queue of ``dramsim3`` they always do).
+        request_ring: keep the times of the last so many requests of each channel (a power of two, more than are ever
+            pending) and no command log, so that memory does not grow with the run.
 
     Raises:
         DramConfigError: the ratio is not positive.
@@ -48,6 +54,8 @@ class DramSystem:
         *,
         logging: bool = False,
         requests_per_clock: int = 1,
+        in_order: bool = False,
+        request_ring: int = 0,
     ) -> None:
         ratio = Fraction(clocks_per_core_cycle)
         if ratio <= 0:
@@ -58,11 +66,14 @@ class DramSystem:
         self._channel_shift = address_map.shifts["channel"]
         self._channel_mask = address_map.masks["channel"]
         self.channels: list[Channel] = []
+        options = ChannelOptions(ratio, logging, in_order, requests_per_clock, request_ring)
         for _ in range(config.organization.channels):
             if isinstance(config.controller, FrfcfsController):
-                self.channels.append(FrfcfsChannel(config, ratio, logging))
+                self.channels.append(FrfcfsChannel(config, options))
+            elif isinstance(config.controller, Dramsim3Controller):
+                self.channels.append(Dramsim3Channel(config, options))
             else:
-                self.channels.append(Dramsim2Channel(config, ratio, logging, requests_per_clock))
+                self.channels.append(Dramsim2Channel(config, options))
         self._only = self.channels[0] if len(self.channels) == 1 else None
 
     @property
@@ -78,18 +89,13 @@ class DramSystem:
             total = total + channel.stats()
         return total
 
-    def waits(self) -> dict[str, int]:
-        """Where the command slots went (policy ``frfcfs``; empty for ``dramsim2``).
-
-        Clocks of all channels in which no command was issued, by what the first command that could have gone next was
-        waiting for: a JEDEC delay, ``data bus``, ``read to write``, ``refresh``, ``no request``. With the number of
-        commands issued they add up to ``stats.total_cycles`` of every channel.
-        """
-        total: dict[str, int] = {}
-        for channel in self.channels:
-            for reason, clocks in channel.waits().items():
-                total[reason] = total.get(reason, 0) + clocks
-        return dict(sorted(total.items(), key=lambda item: -item[1]))
+    @property
+    def losses(self) -> DramLosses:
+        """Where the clocks of all channels' data buses went; they add up to channels x ``stats.total_cycles``."""
+        total = self.channels[0].losses()
+        for channel in self.channels[1:]:
+            total = total + channel.losses()
+        return total
 
     def channel_of(self, address: int) -> int:
         """Channel that holds a byte address."""
@@ -173,7 +179,9 @@ class DramSystem:
         -1 stands for what has not happened, or never will (column command of a forwarded or merged request). With
         several channels the rows of channel 0 come first, then those of channel 1, and so on.
         """
-        return np.concatenate([channel.request_log[: channel.submitted] for channel in self.channels])
+        log = np.concatenate([channel.request_log[: channel.submitted] for channel in self.channels])
+        times: Ints = np.maximum(log, -1)
+        return times
 
     def command_log(self) -> list[dict[str, int | str]]:
         """With ``logging``: every command as cycle (DRAM clock), cmd, channel, rank, bankgroup, bank, row, col.

@@ -58,7 +58,9 @@ def test_misspelt_controller_parameter_and_policy() -> None:
     data["controller"]["page_policy"] = "open"
     assert "mine.yaml: controller.page_policy: unknown parameter (value 'open')" in error_of(data)
     data["controller"] = {"policy": "dramsim"}
-    assert "mine.yaml: controller.policy: 'dramsim' unknown; allowed: 'dramsim2', 'frfcfs'" in error_of(data)
+    assert "mine.yaml: controller.policy: 'dramsim' unknown; allowed: 'dramsim2', 'dramsim3', 'frfcfs'" in error_of(
+        data
+    )
 
 
 @pytest.mark.parametrize(

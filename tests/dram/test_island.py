@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from dram import dramsim2_kernel as d2
+from dram import dramsim3_kernel as d3
+from dram import frfcfs_kernel as fr
 from dram import queues_kernel as qk
 from dram.config import DramConfig
 from dram.devices import load_device
 from dram.dramsim2 import Dramsim2Channel
+from dram.dramsim3 import Dramsim3Channel
 from dram.errors import DramConfigError, DramOrderError
+from dram.frfcfs import FrfcfsChannel
 from dram.system import READ, WRITE, DramSystem
 
 RATIOS = [Fraction(1), Fraction(6, 5), Fraction(1, 3), Fraction(7, 2)]
@@ -142,6 +146,10 @@ VARIANTS: list[tuple[str, dict[str, object], dict[str, object]]] = [
     ("ddr3_1333_x4", {"transaction_queue": 1, "command_queue": 2}, {"tREFI": 200}),
     ("ddr4_2400_x8", {}, {"tREFI": 700}),
     ("ddr4_2400_x8", {"drain_below": 0, "drain_above": 1}, {}),
+    ("ddr4_2400_x8", {"policy": "dramsim3"}, {"tREFI": 700}),
+    ("ddr4_2400_x8", {"policy": "dramsim3", "page": "close", "queues": "per_rank", "dual_command": True}, {}),
+    ("ddr4_2400_x8", {"policy": "dramsim3", "unified_queue": True, "command_queue": 3, "row_accesses": 1}, {}),
+    ("ddr4_2400_x8", {"policy": "dramsim3", "leftover_writes": "parked", "transaction_queue": 12}, {}),
     ("ddr4_2400_x8", {"read_queue": 3, "write_queue": 2, "forward_clocks": 0}, {}),
 ]
 
@@ -151,9 +159,9 @@ def test_jumping_over_quiet_edges_changes_nothing(
     name: str, controller: dict[str, object], timing: dict[str, object]
 ) -> None:
     config = load_device(name)
-    config = config.with_changes(
-        controller=config.controller.model_dump() | controller, timing=config.timing.model_dump() | timing
-    )
+    if "policy" not in controller:
+        controller = config.controller.model_dump() | controller
+    config = config.with_changes(controller=controller, timing=config.timing.model_dump() | timing)
     trace = requests(config, 11, 500, 60)
     expected, jumping = run_at_once(config, Fraction(1), trace)
     plain = DramSystem(config, logging=True)
@@ -170,6 +178,12 @@ def test_jumping_over_quiet_edges_changes_nothing(
             channel.queue_info[:, d2.QUEUE_WAKE] = 0
             channel.ranks[:, d2.PRE_WAKE] = -1
             channel.control[d2.POWER_WAKE] = 0
+        elif isinstance(channel, Dramsim3Channel):
+            channel.queue_info[:, d3.QUEUE_WAKE] = 0
+            channel.control[d3.MOVE_BLOCKED] = 0
+        elif isinstance(channel, FrfcfsChannel):
+            channel.bounds[channel.bounds < fr.NEVER] = 0
+            channel.active[:, fr.ACTIVE_BOUND] = 0
         done += plain.advance(edge + 1)
     assert done == expected
     assert (plain.request_log() == jumping.request_log()).all()

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import dram.queues_kernel as shared
-from dram import dramsim2_kernel, frfcfs_kernel
+from dram import dramsim2_kernel, dramsim3_kernel, frfcfs_kernel, losses_kernel
 from dram.compile import compiled
 
 NAMES = [name for name in vars(shared) if name.isupper() and not name.endswith(("_SIZE", "_FIELDS"))]
 
 
-@pytest.mark.parametrize("kernel", [dramsim2_kernel, frfcfs_kernel])
+@pytest.mark.parametrize("kernel", [dramsim2_kernel, dramsim3_kernel, frfcfs_kernel])
 def test_shared_positions_agree(kernel: object) -> None:
     for name in NAMES:
         if hasattr(kernel, name):
@@ -23,7 +23,7 @@ def test_shared_positions_agree(kernel: object) -> None:
     assert {"WAKE", "FIRST_VISIBLE", "FLIGHT_TAG", "STAGED_ID"} <= set(vars(kernel))
 
 
-@pytest.mark.parametrize("kernel", [dramsim2_kernel, frfcfs_kernel, shared])
+@pytest.mark.parametrize("kernel", [dramsim2_kernel, dramsim3_kernel, frfcfs_kernel, losses_kernel, shared])
 def test_kernel_file_imports_nothing_whose_change_a_cache_would_miss(kernel: object) -> None:
     tree = ast.parse(Path(str(vars(kernel)["__file__"])).read_text())
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

@@ -1,4 +1,4 @@
-"""Every request and command of measured DRAMSim2 and Ramulator runs, exactly."""
+"""Every request and command of measured DRAMSim2, DRAMsim3 and Ramulator runs, exactly."""
 
 from pathlib import Path
 
@@ -20,7 +20,9 @@ def test_copied_case_is_equal(folder: Path, pattern: str) -> None:
 
 
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason="the full reference data are not here")
-@pytest.mark.parametrize(("simulator", "cases"), [("dramsim2", 95), ("ramulator2/ddr4_2400u_x8_frfcfs_open", 18)])
+@pytest.mark.parametrize(
+    ("simulator", "cases"), [("dramsim2", 95), ("dramsim3", 94), ("ramulator2/ddr4_2400u_x8_frfcfs_open", 18)]
+)
 def test_all_reference_cases_are_equal(simulator: str, cases: int) -> None:
     results = check_folder(REFERENCE / simulator)
     assert len(results) == cases

@@ -2,7 +2,6 @@
 
 import random
 from collections import defaultdict
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -138,33 +137,3 @@ def test_mapping_with_the_bank_group_lowest_streams_faster() -> None:
     fast, slow = last.values()
     assert fast < 8000 * 4 * 1.10
     assert slow > 1.25 * fast
-
-
-@pytest.mark.parametrize("ratio", [Fraction(1), Fraction(2, 5)])
-def test_waits_and_commands_add_up_to_all_clocks(ratio: Fraction) -> None:
-    config = load_device("ddr4_2400_x8")
-    system = DramSystem(config, ratio, logging=True)
-    rng = random.Random(3)
-    for cycle in range(0, 30_000, 7):
-        system.advance(cycle)
-        if rng.random() < 0.5 or cycle < 3000:
-            system.submit(cycle, rng.choice([READ, WRITE]), rng.randrange(1 << 27), cycle)
-        if cycle % 700 == 0:
-            assert sum(system.waits().values()) + len(system.command_log()) == system.stats.total_cycles
-
-
-def test_waits_name_what_the_next_command_waited_for() -> None:
-    config = load_device("ddr4_2400_x8")
-
-    def waits(addresses: np.ndarray, mapping: str = config.address_mapping) -> list[str]:
-        system = DramSystem(config.with_changes(address_mapping=mapping))
-        system.submit_many(0, READ, addresses, addresses)
-        while system.pending:
-            system.advance(system.earliest_visible_cycle() or 0)
-        return list(system.waits())
-
-    stream = np.arange(4000) * 64
-    assert waits(stream)[0] in ("data bus", "tCCD_S")
-    assert waits(stream, "row:bank:bankgroup:rank:column")[0] == "tCCD_L"
-    one_bank = np.arange(500) << config.address_map().shifts["row"]
-    assert set(waits(one_bank)[:3]) == {"tRAS", "tRCD", "tRC"}
