@@ -18,6 +18,7 @@ from typing import Any
 
 from cosa.analytical.reference import analytical_cases
 from cosa.interop.reference import timeloop_files_cases
+from dram.reference import dram_cases
 from nocsim.published.reference import endtoend_cases
 from nocsim.replay import read_packets, replay_packets
 
@@ -57,6 +58,7 @@ CHECKS = {
     "noc": (noc_cases, "router-level packets and deliveries"),
     "analytical": (analytical_cases, "records of Timeloop: access counts, cycles and energies of mappings"),
     "timeloop_files": (timeloop_files_cases, "Timeloop files and the facts that stand in them"),
+    "dram": (dram_cases, "requests, commands, counts and energy of DRAMSim2, DRAMsim3 and Ramulator"),
     "endtoend": (endtoend_cases, "transactions of the published network simulator"),
 }
 
