@@ -101,8 +101,8 @@ class Noc(Model):
     flit_bits: Annotated[Literal[32, 64, 128, 256, 512], WHOLE] = 64
     packet_payload_flits: Annotated[int, Field(ge=1, le=1024)] = 4
     partial_packets: Literal["full", "trimmed"] = "trimmed"
-    fifo_flits: Annotated[int, Field(ge=1, le=15)] = 7
-    multicast_reservation_flits: Annotated[int, Field(ge=1, le=15)] = 5
+    fifo_flits: Annotated[int, Field(ge=1, le=63)] = 7
+    multicast_reservation_flits: Annotated[int, Field(ge=1, le=63)] = 5
     global_buffer_ports: Annotated[tuple[Port, ...], Field(min_length=1)] = (Port(router=(-1, -1)),)
     dram_ports: Annotated[tuple[Port, ...], Field(min_length=1)] = (Port(router=(-1, -1), side="south"),)
 
