@@ -11,6 +11,7 @@ SimPy's next event or stops earlier with a report of its own, and the DRAM follo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import simpy
@@ -26,6 +27,17 @@ _URGENT = 0
 _NEVER = 2**62
 
 
+class _Call:
+    """The least that SimPy takes for an event: something to call. A turn needs no value and nobody waits for it."""
+
+    __slots__ = ("_ok", "_value", "callbacks")
+
+    def __init__(self, what: Callable[[Any], None]) -> None:
+        self.callbacks: list[Callable[[Any], None]] | None = [what]
+        self._ok = True
+        self._value = None
+
+
 class Conductor:
     """Runs mesh and DRAM between SimPy's events. Sleeps when nothing is in flight; `wake` on every submission."""
 
@@ -35,6 +47,8 @@ class Conductor:
         self._network: MeshNetwork | None = None
         self._memory: DramMemory | None = None
         self._awake = False
+        self._reports: list[Report] = []
+        self._done: list[Access] = []
 
     def conduct(self, mesh: Mesh | None, network: MeshNetwork | None, memory: DramMemory | None) -> None:
         """Take the islands; either may be missing (an ideal network or memory needs no conductor)."""
@@ -46,11 +60,8 @@ class Conductor:
             self._awake = True
             self._at(self._turn, 0, _AFTER_ALL)
 
-    def _at(self, what: Any, delay: int, priority: int) -> None:
-        event = self._env.event()
-        event._ok, event._value = True, None
-        event.callbacks.append(what)
-        self._env.schedule(event, priority, delay)
+    def _at(self, what: Callable[[Any], None], delay: int, priority: int) -> None:
+        self._env.schedule(_Call(what), priority, delay)
 
     def _turn(self, _: Any) -> None:
         mesh, memory = self._mesh, self._memory
@@ -81,13 +92,15 @@ class Conductor:
             if memory and first_memory is not None:
                 done = memory.advance(cycle)
         if done or reports:
-            self._at(lambda _: self._deliver(reports, done), cycle - now, _URGENT)
+            self._reports, self._done = reports, done
+            self._at(self._deliver, cycle - now, _URGENT)
         # With nothing seen, the horizon was reached: processes run there, then it is the conductor's turn again.
         self._at(self._turn, cycle - now, _AFTER_ALL)
 
-    def _deliver(self, reports: list[Report], done: list[Access]) -> None:
-        for kind, number, dst, _ in reports:
-            assert self._network is not None
-            self._network.report(kind, number, dst)
-        for access in done:
+    def _deliver(self, _: Any) -> None:
+        network = self._network
+        for kind, number, dst, _cycle in self._reports:
+            assert network is not None
+            network.report(kind, number, dst)
+        for access in self._done:
             access.finish()
