@@ -19,6 +19,7 @@ from cosa.analytical.tiles import axes
 from cosa.arch import Architecture
 from cosa.errors import InputError
 from cosa.schedule import Axis, Loop, ScheduleLevel
+from cosa.validity import violations
 from cosa.workload import DIMS, TENSORS, Layer
 
 Array = npt.NDArray[Any]
@@ -83,7 +84,9 @@ class MappingBatch:
         for level, entry in enumerate(architecture.levels):
             loops = [
                 Loop(dim=DIMS[dim], bound=int(bound))
-                for dim, bound in zip(self.temporal_dims[number, level], self.temporal_bounds[number, level], strict=True)
+                for dim, bound in zip(
+                    self.temporal_dims[number, level], self.temporal_bounds[number, level], strict=True
+                )
                 if bound > 1
             ]
             columns = self.spatial_dims, self.spatial_bounds, self.spatial_axes
@@ -125,8 +128,10 @@ class BatchEvaluator:
         self.layer, self.architecture = layer, architecture
         axis_of = np.full((len(TENSORS), len(DIMS)), -1, np.int64)
         scale_of = np.zeros((len(TENSORS), len(DIMS)), np.int64)
+        dims_of = np.full((len(TENSORS), 5, 2), -1, np.int64)
         for number, tensor in enumerate(TENSORS):
             for axis, loops in enumerate(axes(layer, tensor)):
+                dims_of[number, axis, : len(loops)] = [DIMS.index(dim) for dim in loops]
                 for dim, scale in loops.items():
                     axis_of[number, DIMS.index(dim)], scale_of[number, DIMS.index(dim)] = axis, scale
         levels = range(len(architecture.levels))
@@ -144,6 +149,7 @@ class BatchEvaluator:
         self._tables = (
             axis_of,
             scale_of,
+            dims_of,
             np.array([architecture.fanout(level) for level in levels], np.int64),
             np.array([-1 if words is None else words for words in capacities], np.int64),
             np.array([entry.block_words for entry in architecture.levels], np.int64),
@@ -202,15 +208,13 @@ class BatchEvaluator:
             status,
         )
         details = (tiles, partitions, reads, fills, updates, energies, instances, level_cycles)
-        for number in np.flatnonzero(status != DONE):
-            found = evaluate_timeloop(self.layer, self.architecture, batch.nest(self.architecture, int(number)))
+        for number in map(int, np.flatnonzero(status != DONE)):
+            nest = batch.nest(self.architecture, number)
+            found = evaluate_timeloop(self.layer, self.architecture, nest)
             cycles[number], energy[number] = _int64(found.cycles), found.energy_pj
-            if detail:
-                _write(found, int(number), details)
-            from cosa.validity import violations
-
-            nest = batch.nest(self.architecture, int(number))
             fits[number] = not violations(self.layer, self.architecture, nest)
+            if detail:
+                _write(found, number, details)
         utilisation = self.layer.macs / (cycles.astype(np.float64) * self.architecture.macs)
         if not detail:
             return BatchResult(compute, cycles, energy, utilisation, fits)

@@ -39,7 +39,7 @@ def _compiled(function: Function) -> Function:
 
 def _helper(function: Function) -> Function:
     """Compile a function that only functions of this file call: it is part of the caller's cache entry."""
-    result: Function = njit(error_model="numpy")(function)
+    result: Function = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return result
 
 
@@ -97,16 +97,77 @@ def _chains(first: int, second: int, step_first: int, step_second: int, length: 
 
 
 @_helper
-def _same(a: Array, b: Array, sign: int) -> bool:
+def _box_words(extents: Array, dims_of: Array, scale_of: Array) -> float:
+    """Words of the bounding box of a tile with these extents by dimension."""
+    size = 1.0
     for axis in range(AXES):
-        if a[axis] != sign * b[axis]:
-            return False
-    return True
+        extent = 1
+        for place in range(2):
+            dim = dims_of[axis, place]
+            if dim >= 0:
+                extent += scale_of[dim] * (extents[dim] - 1)
+        size *= extent
+    return size
+
+
+@_helper
+def _same(a: Array, b: Array) -> bool:
+    equal = True
+    for axis in range(AXES):
+        equal = equal and a[axis] == b[axis]
+    return equal
+
+
+@_helper
+def _add_chains(
+    first: int,
+    second: int,
+    step_first: int,
+    step_second: int,
+    sizes: Array,
+    numbers: Array,
+    used: int,
+    fresh_sizes: Array,
+    fresh_numbers: Array,
+) -> int:
+    """Multiply a histogram of groups by that of an axis which two dimensions walk; its new length, -1 without room."""
+    length, pairs, fresh = 1, first * second, 0
+    while pairs > 0:
+        chains = _chains(first, second, step_first, step_second, length)
+        if chains:
+            for k in range(used):
+                fresh = _add_size(fresh_sizes, fresh_numbers, fresh, sizes[k] * length, numbers[k] * chains)
+                if fresh < 0:
+                    return -1
+        pairs -= chains * length
+        length += 1
+    for k in range(fresh):
+        sizes[k], numbers[k] = fresh_sizes[k], fresh_numbers[k]
+    return fresh
+
+
+@_helper
+def _fill_table(
+    table: Array, dims: Array, bounds: Array, steps: Array, count: int, axis_of: Array, scale_of: Array
+) -> None:
+    """Position of every instance, row by row, along each axis of a tensor; loops from the inside out."""
+    filled = 1
+    for axis in range(AXES):
+        table[0, axis] = 0
+    for k in range(count):
+        axis = axis_of[dims[k]]
+        for index in range(1, bounds[k]):
+            for i in range(filled):
+                for other in range(AXES):
+                    table[index * filled + i, other] = table[i, other]
+                if axis >= 0:
+                    table[index * filled + i, axis] += index * scale_of[dims[k]] * steps[k]
+        filled *= bounds[k]
 
 
 @_helper
 def _left_groups(
-    offsets: Array, linked: Array, fanout: int, columns: int, move: Array, sizes: Array, numbers: Array
+    offsets: Array, linked: Array, fanout: int, columns: int, move: Array, groups: int, sizes: Array, numbers: Array
 ) -> tuple[int, int, int]:
     """(instances linked to a neighbour, groups left, sizes of those in use); the last is -1 without room."""
     count = 0
@@ -128,6 +189,8 @@ def _left_groups(
                 linked[j] = True
     for i in range(fanout):
         count += linked[i]
+    if count == 0:
+        return 0, groups, 0
     # From here on `linked` also marks those already in a group.
     groups, used = 0, 0
     for i in range(fanout):
@@ -135,7 +198,7 @@ def _left_groups(
             continue
         size = 1
         for j in range(i + 1, fanout):
-            if not linked[j] and _same(offsets[i], offsets[j], 1):
+            if not linked[j] and _same(offsets[i], offsets[j]):
                 linked[j] = True
                 size += 1
         groups += 1
@@ -155,6 +218,7 @@ def evaluate_batch(
     keeps: Array,  # bool [mapping, level, tensor]
     axis_of: Array,  # int64 [tensor, dim]: axis of the tensor that a dimension walks, -1 none
     scale_of: Array,  # int64 [tensor, dim]: how far one index goes on it
+    dims_of: Array,  # int64 [tensor, axis, 2]: dimensions that walk an axis, -1 none
     fanouts: Array,  # int64 [level, 2]
     capacities: Array,  # int64 [level], -1 unbounded
     blocks: Array,  # int64 [level]
@@ -185,7 +249,7 @@ def evaluate_batch(
     for level in range(levels):
         most = max(most, fanouts[level, 0] * fanouts[level, 1])
     t_dim, t_bound = np.empty(levels * slots, np.int64), np.empty(levels * slots, np.int64)
-    t_step = np.empty(levels * slots, np.int64)
+    t_step, t_times = np.empty(levels * slots, np.int64), np.empty(levels * slots, np.float64)
     t_start = np.empty(levels + 1, np.int64)
     s_dim, s_bound = np.empty((levels, spatial_slots), np.int64), np.empty((levels, spatial_slots), np.int64)
     s_step = np.empty((levels, spatial_slots), np.int64)
@@ -197,8 +261,8 @@ def evaluate_batch(
     used = np.empty(levels, np.int64)
     group_size, group_number = np.empty(ENTRIES, np.int64), np.empty(ENTRIES, np.int64)
     other_size, other_number = np.empty(ENTRIES, np.int64), np.empty(ENTRIES, np.int64)
-    box, move, first_move = np.empty(AXES, np.int64), np.empty(AXES, np.int64), np.empty(AXES, np.int64)
-    behind, apart = np.empty(AXES, np.int64), np.empty(AXES, np.int64)
+    move, first_move = np.empty(AXES, np.int64), np.empty(AXES, np.int64)
+    behind, span = np.empty(AXES, np.int64), np.empty(AXES, np.int64)
     along, along_step = np.empty(DIMS, np.int64), np.empty(DIMS, np.int64)
     links, partition, tile = np.empty(levels, np.int64), np.empty(levels, np.int64), np.empty(levels, np.int64)
     content, share = np.empty(levels, np.float64), np.empty(levels, np.float64)
@@ -261,6 +325,11 @@ def evaluate_batch(
                     compute *= bound
                     count += 1
         t_start[levels] = count
+        outer = 1.0
+        for j in range(count - 1, -1, -1):
+            # How often a loop advances (rule 2).
+            t_times[j] = (t_bound[j] - 1) * outer
+            outer *= t_bound[j]
         above[levels] = 1
         for level in range(levels - 1, -1, -1):
             above[level] = above[level + 1] * fan[level]
@@ -275,28 +344,17 @@ def evaluate_batch(
                 break
             # ---- tiles and partitions
             for level in range(levels):
-                size = 1.0
-                for axis in range(AXES):
-                    box[axis] = 1
-                for dim in range(DIMS):
-                    if axis_of[tensor, dim] >= 0:
-                        box[axis_of[tensor, dim]] += scale_of[tensor, dim] * (ext[level + 1, dim] - 1)
-                for axis in range(AXES):
-                    size *= box[axis]
+                size = _box_words(ext[level + 1], dims_of[tensor], scale_of[tensor])
                 if size > LIMIT:
                     status = TOO_LARGE
                     size = 1.0
                 tile[level] = int(size)
             partition[levels - 1] = tile[levels - 1]
             for level in range(levels - 2, -1, -1):
-                size = 1.0
-                for axis in range(AXES):
-                    box[axis] = 1
-                for dim in range(DIMS):
-                    if axis_of[tensor, dim] >= 0:
-                        box[axis_of[tensor, dim]] += scale_of[tensor, dim] * (covered_ext[level + 1, dim] - 1)
-                for axis in range(AXES):
-                    size *= box[axis]
+                if s_count[level + 1] == 0:
+                    partition[level] = partition[level + 1]
+                    continue
+                size = _box_words(covered_ext[level + 1], dims_of[tensor], scale_of[tensor])
                 if size > LIMIT or float(partition[level + 1]) * float(tile[level]) > 2.0**62:
                     status = TOO_LARGE
                     size = 1.0
@@ -306,150 +364,122 @@ def evaluate_batch(
             # ---- networks
             for level in range(levels):
                 used[level], links[level] = 0, 0
-                # Groups of instances: {size: number}.
+                # Groups of instances: {size: number}; how far instances reach on each axis.
                 plain = 1
-                for dim in range(DIMS):
-                    along[dim] = 1
-                for k in range(s_count[level]):
-                    dim = s_dim[level, k]
-                    if axis_of[tensor, dim] < 0:
-                        plain *= s_bound[level, k]
-                    else:
-                        step = s_step[level, k]
-                        along_step[dim] = step if along[dim] == 1 else min(step, along_step[dim])
-                        along[dim] *= s_bound[level, k]
                 groups_used = 1
-                group_size[0], group_number[0] = plain, 1
-                for axis in range(AXES):
-                    first, second = -1, -1
+                group_size[0], group_number[0] = 1, 1
+                if s_count[level]:
                     for dim in range(DIMS):
-                        if axis_of[tensor, dim] == axis and along[dim] > 1:
-                            if first < 0:
-                                first = dim
-                            else:
-                                second = dim
-                    if first < 0:
-                        continue
-                    if second < 0:
-                        for k in range(groups_used):
-                            group_number[k] *= along[first]
-                        continue
-                    a = along_step[first] * scale_of[tensor, first]
-                    b = along_step[second] * scale_of[tensor, second]
-                    length, pairs, fresh = 1, along[first] * along[second], 0
-                    while pairs > 0 and fresh >= 0:
-                        chains = _chains(along[first], along[second], a, b, length)
-                        if chains:
+                        along[dim] = 1
+                    for axis in range(AXES):
+                        span[axis] = 0
+                    for k in range(s_count[level]):
+                        dim = s_dim[level, k]
+                        axis = axis_of[tensor, dim]
+                        if axis < 0:
+                            plain *= s_bound[level, k]
+                        else:
+                            step = s_step[level, k]
+                            span[axis] += scale_of[tensor, dim] * step * (s_bound[level, k] - 1)
+                            along_step[dim] = step if along[dim] == 1 else min(step, along_step[dim])
+                            along[dim] *= s_bound[level, k]
+                    group_size[0] = plain
+                    for axis in range(AXES):
+                        first, second = dims_of[tensor, axis, 0], dims_of[tensor, axis, 1]
+                        if first < 0 or second < 0 or along[first] == 1 or along[second] == 1:
+                            number = (along[first] if first >= 0 else 1) * (along[second] if second >= 0 else 1)
                             for k in range(groups_used):
-                                fresh = _add_size(
-                                    other_size, other_number, fresh, group_size[k] * length, group_number[k] * chains
-                                )
-                                if fresh < 0:
-                                    break
-                        pairs -= chains * length
-                        length += 1
-                    if fresh < 0:
-                        status = TOO_LARGE
+                                group_number[k] *= number
+                            continue
+                        groups_used = _add_chains(
+                            along[first],
+                            along[second],
+                            along_step[first] * scale_of[tensor, first],
+                            along_step[second] * scale_of[tensor, second],
+                            group_size,
+                            group_number,
+                            groups_used,
+                            other_size,
+                            other_number,
+                        )
+                        if groups_used < 0:
+                            status = TOO_LARGE
+                            break
+                    if status != DONE:
                         break
-                    groups_used = fresh
-                    for k in range(groups_used):
-                        group_size[k], group_number[k] = other_size[k], other_number[k]
-                if status != DONE:
-                    break
                 groups = 0
                 for k in range(groups_used):
                     groups += group_number[k]
 
-                # Visits of the tile below (rules 2, 3).
+                # Visits of the tile below (rules 2, 3): `off` axes differ between the move of a loop that does not
+                # move the tensor and the innermost loop's move.
                 columns, fanout = fanouts[level, 0], fan[level]
                 start = t_start[level]
                 whole = float(tile[level - 1]) if level else 1.0
-                arrived = whole
+                arrived, strip, carried, has_table, off = whole, whole, 0.0, False, 0
                 for axis in range(AXES):
-                    behind[axis], box[axis] = 0, 1
-                for dim in range(DIMS):
-                    axis = axis_of[tensor, dim]
-                    if axis >= 0:
-                        box[axis] += scale_of[tensor, dim] * (ext[level, dim] - 1)
-                outer = 1.0
-                for j in range(start, count):
-                    outer *= t_bound[j]
-                strip, carried, has_table, first_times = whole, 0.0, False, 0.0
+                    behind[axis], first_move[axis] = 0, 0
                 # The innermost loop's visits come last, when it is known how often the slide was carried on.
                 for turn in range(start, count + 2):
-                    j = turn if turn < count else start
-                    if turn >= count and (count == start or level == 0 and turn > count):
-                        break
                     if turn < count:
-                        for axis in range(AXES):
-                            move[axis] = -behind[axis]
-                        axis = axis_of[tensor, t_dim[j]]
-                        if axis >= 0:
-                            step = scale_of[tensor, t_dim[j]] * t_step[j]
-                            move[axis] += step
-                            behind[axis] += step
-                        outer /= t_bound[j]
-                        times = (t_bound[j] - 1) * outer
+                        axis = axis_of[tensor, t_dim[turn]]
+                        step = scale_of[tensor, t_dim[turn]] * t_step[turn] if axis >= 0 else 0
                         if turn == start:
-                            first_times = times
-                            moved, distance, extent = 0, 0, 1
-                            for axis in range(AXES):
-                                first_move[axis] = move[axis]
-                                if move[axis] != 0:
-                                    moved += 1
-                                    distance, extent = abs(move[axis]), box[axis]
+                            if axis >= 0:
+                                first_move[axis], behind[axis], off = step, step, 1
                             if level:
-                                if moved == 0:
-                                    strip = 0.0
-                                elif moved == 1 and distance < extent:
-                                    strip = floor(whole / extent) * distance
+                                strip = 0.0
+                                if axis >= 0:
+                                    extent = 1
+                                    for place in range(2):
+                                        dim = dims_of[tensor, axis, place]
+                                        if dim >= 0:
+                                            extent += scale_of[tensor, dim] * (ext[level, dim] - 1)
+                                    strip = whole if step >= extent else floor(whole / extent) * step
                             continue
-                        if level and _same(move, first_move, 1):
+                        same = off == 0
+                        if axis >= 0:
+                            before = behind[axis]
+                            was_off = 1 if -before != first_move[axis] else 0
+                            same = off == was_off and step - before == first_move[axis]
+                            behind[axis] = before + step
+                            off += (1 if -behind[axis] != first_move[axis] else 0) - was_off
+                        times, w, linkable = t_times[turn], whole, strip == whole
+                        if same and level:
                             w, linkable = strip, True
                             carried += times
-                        else:
-                            w, linkable = whole, strip == whole
                     else:
-                        for axis in range(AXES):
-                            move[axis] = first_move[axis]
-                        after_strip = carried * (t_bound[start] - 1) if level else first_times
-                        times = after_strip if turn == count else first_times - after_strip
+                        if count == start or (level == 0 and turn > count):
+                            break
+                        after_strip = carried * (t_bound[start] - 1) if level else t_times[start]
+                        times = after_strip if turn == count else t_times[start] - after_strip
                         w, linkable = strip, turn == count or strip == whole
                     if w == 0.0 or times == 0.0:
                         continue
                     if linkable and fanout > 1:
-                        near = columns < fanout
-                        for axis in range(AXES):
-                            apart[axis] = 0
-                        for k in range(s_count[level]):
-                            if near:
-                                break
-                            axis = axis_of[tensor, s_dim[level, k]]
-                            step = scale_of[tensor, s_dim[level, k]] * s_step[level, k] if axis >= 0 else 0
-                            if axis >= 0:
-                                apart[axis] += step
-                            near = _same(move, apart, 1) or _same(move, apart, -1)
-                            # The next loop advances where all inside it fall back.
-                            if axis >= 0:
-                                apart[axis] -= step * s_bound[level, k]
+                        # Neighbours are at most as far apart as the instances reach.
+                        near = True
+                        for other in range(AXES):
+                            if turn < count:
+                                # `behind` holds this loop's own step already.
+                                move[other] = (2 * step if other == axis else 0) - behind[other]
+                            else:
+                                move[other] = first_move[other]
+                            near = near and abs(move[other]) <= span[other]
                         if near:
                             if not has_table:
                                 has_table = True
-                                filled = 1
-                                for axis in range(AXES):
-                                    table[0, axis] = 0
-                                for k in range(s_count[level]):
-                                    axis = axis_of[tensor, s_dim[level, k]]
-                                    step = scale_of[tensor, s_dim[level, k]] * s_step[level, k] if axis >= 0 else 0
-                                    for index in range(1, s_bound[level, k]):
-                                        for i in range(filled):
-                                            for other in range(AXES):
-                                                table[index * filled + i, other] = table[i, other]
-                                            if axis >= 0:
-                                                table[index * filled + i, axis] += index * step
-                                    filled *= s_bound[level, k]
+                                _fill_table(
+                                    table,
+                                    s_dim[level],
+                                    s_bound[level],
+                                    s_step[level],
+                                    s_count[level],
+                                    axis_of[tensor],
+                                    scale_of[tensor],
+                                )
                             linked_count, left, left_used = _left_groups(
-                                table, linked, fanout, columns, move, other_size, other_number
+                                table, linked, fanout, columns, move, groups, other_size, other_number
                             )
                             if left_used < 0:
                                 status = TOO_LARGE
@@ -514,8 +544,8 @@ def evaluate_batch(
                     continue
                 instances = above[level + 1]
                 peers = links[level + 1] // instances if level + 1 < levels else 0
-                arrivals = int(floor(content[level] + 0.5))
-                reads = int(floor(content[level] + 0.5)) + peers
+                arrivals = floor(content[level] + 0.5)
+                reads = floor(content[level] + 0.5) + peers
                 updates = 0
                 if tensor == OUTPUTS:
                     reads, updates = max(0, reads - partition[level]), arrivals
@@ -543,7 +573,7 @@ def evaluate_batch(
                 slowdown = min(slowdown, read_bandwidths[level] / read_demand[level])
             if write_demand[level] > write_bandwidths[level]:
                 slowdown = min(slowdown, write_bandwidths[level] / write_demand[level])
-            stretched = compute if slowdown == 1.0 else int(ceil(compute / slowdown))
+            stretched = compute if slowdown == 1.0 else ceil(compute / slowdown)
             level_cycles_out[row, level] = stretched
             instances_out[row, level] = above[level + 1]
             cycles = max(cycles, stretched)

@@ -292,6 +292,11 @@ def _evaluation(
         if level.cycles > cycles:
             cycles, bound_by = level.cycles, f"{level.bound_by} bandwidth of {level.name}"
     macs, mac_pj = view.layer.macs, view.layer.macs * mac_energy_pj(view.architecture)
+    # One addition after another: `sum` rounds otherwise from one version of Python to the next.
+    energy = mac_pj
+    for level in levels:
+        for item in level.tensors.values():
+            energy += item.energy_pj
     return Evaluation(
         convention=convention,
         cycles=cycles,
@@ -300,7 +305,7 @@ def _evaluation(
         macs=macs,
         utilisation=macs / (cycles * view.architecture.macs),
         macs_used=view.macs_used,
-        energy_pj=mac_pj + sum(item.energy_pj for level in levels for item in level.tensors.values()),
+        energy_pj=energy,
         mac_energy_pj=mac_pj,
         roofline=_roofline(view, levels[-1], cycles),
         levels=levels,

@@ -88,9 +88,9 @@ class Bound:
         return max(self.compute_cycles, self.port_cycles, self.link_cycles, self.dram_cycles or 0)
 
     @property
-    def bound_by(self) -> str:
+    def bound_by(self) -> Literal["compute", "port", "link", "dram"]:
         """The resource with the largest: compute, port, link or dram."""
-        named = {
+        named: dict[Literal["compute", "port", "link", "dram"], int] = {
             "compute": self.compute_cycles,
             "port": self.port_cycles,
             "link": self.link_cycles,

@@ -125,16 +125,20 @@ def network(view: NestView, tensor: Tensor, level: int) -> Network:
     sizes = group_sizes(view.layer, tensor, loops.spatial)
     groups = sum(sizes.values())
     offsets: np.ndarray | None = None
+    span = np.zeros(0, dtype=np.int64)
     for visit in visits(view, tensor, level - 1):
         used = sizes
         if visit.linkable and visit.move is not None and loops.fanout > 1:
             if offsets is None:
                 offsets = _offsets(view, tensor, level)
-            linked = _linked(offsets, loops.columns, visit.move)
-            left = _sizes(offsets[~linked])
-            if sum(left.values()) < groups:
-                result.link_transfers += int(linked.sum()) * visit.words * visit.count
-                used = left
+                span = offsets.max(axis=0)
+            # Neighbours are at most as far apart as the instances reach.
+            if all(abs(distance) <= reach for distance, reach in zip(visit.move, span, strict=True)):
+                linked = _linked(offsets, loops.columns, visit.move)
+                left = _sizes(offsets[~linked]) if linked.any() else sizes
+                if sum(left.values()) < groups:
+                    result.link_transfers += int(linked.sum()) * visit.words * visit.count
+                    used = left
         for size, number in used.items():
             key = (size, number)
             result.entries[key] = result.entries.get(key, 0) + number * visit.words * visit.count

@@ -12,8 +12,9 @@ import pytest
 
 from cosa.analytical.boxes import NestView, group_sizes, new_words
 from cosa.analytical.reference import analytical_cases, first_difference
-from cosa.analytical.timeloop import counts, visits
+from cosa.analytical.timeloop import counts, network, visits
 from cosa.workload import TENSORS, Layer
+from tests.cosa.test_analytical_exact import small_schedule
 from tests.nocsim.nests import random_schedule
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,96 @@ def test_visits_equal_a_walk_over_iterations_0_and_1(first: int) -> None:
                 for entry in visits(view, tensor, child):
                     ours[entry.words, False] += entry.count
                 assert ours == walk(view, tensor, child), (seed, tensor, child)
+
+
+Box = tuple[tuple[int, int], ...]
+"""From and to (exclusive) on each axis."""
+
+
+def less(now: Box, before: Box) -> Box | None:
+    """A box less a box: nothing, a strip where they differ along one axis and overlap, else the whole box."""
+    differing = [axis for axis, pair in enumerate(zip(now, before, strict=True)) if pair[0] != pair[1]]
+    if not differing:
+        return None
+    axis = differing[0]
+    (low, high), (old_low, old_high) = now[axis], before[axis]
+    if len(differing) > 1 or low >= old_high or old_low >= high:
+        return now
+    strip = (old_high, high) if low > old_low else (low, old_low)
+    return (*now[:axis], strip, *now[axis + 1 :])
+
+
+def walk_network(view: NestView, tensor: str, level: int) -> tuple[dict[tuple[int, int], int], int]:
+    """Words by (group size, groups) and link transfers, from the boxes that every instance receives."""
+    child, loops = level - 1, view.levels[level]
+    outside, extents = view.outside(child)[::-1], view.tile_box(tensor, child)
+    places = []
+    for indices in product(*(range(step.bound) for step in loops.spatial)):
+        place = [0] * len(extents)
+        for step, index in zip(loops.spatial, indices, strict=True):
+            place = [a + index * b for a, b in zip(place, view.offset(tensor, step), strict=True)]
+        places.append(place)
+    columns = view.architecture.fanout(level)[0]
+    entries: Counter[tuple[int, int]] = Counter()
+    links = 0
+    before: Box | None = None
+    moved: tuple[int, ...] | None = None
+    previous: list[Box | None] = [None] * len(places)
+    for indices in product(*(range(2) for _ in outside)):
+        weight, at = 1, [0] * len(extents)
+        for step, index in zip(outside, indices, strict=True):
+            if index:
+                weight *= step.bound - 1
+                at = [a + b for a, b in zip(at, view.offset(tensor, step), strict=True)]
+        now = tuple((low, low + extent) for low, extent in zip(at, extents, strict=True))
+        delta: Box | None = now
+        if before is not None and child >= 0:
+            move = tuple(a[0] - b[0] for a, b in zip(now, before, strict=True))
+            if moved is None or move == moved:
+                delta, moved = less(now, before), move
+            else:
+                moved = None
+        before = now
+        got = [
+            None if delta is None else tuple((a + p, b + p) for (a, b), p in zip(delta, place, strict=True))
+            for place in places
+        ]
+        if delta is not None:
+            words = 1
+            for low, high in delta:
+                words *= high - low
+            linked = set()
+            for i, box in enumerate(got):
+                for j in (i - 1, i + 1, i - columns, i + columns):
+                    beside = abs(i - j) == columns or i // columns == j // columns
+                    if 0 <= j < len(got) and beside and previous[j] == box and loops.fanout > 1:
+                        linked.add(i)
+            all_groups = Counter(got)
+            left = Counter(box for i, box in enumerate(got) if i not in linked)
+            if len(left) < len(all_groups):
+                links += len(linked) * words * weight
+            else:
+                left = all_groups
+            for size, number in Counter(left.values()).items():
+                entries[size, number] += number * words * weight
+        previous = got
+    return {key: words for key, words in entries.items() if words}, links
+
+
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_networks_equal_a_walk_with_every_instance(first: int) -> None:
+    linked = 0
+    for seed in range(first, first + 50):
+        schedule = random_schedule(seed) if seed % 2 else small_schedule(seed)
+        view = NestView(schedule.layer, schedule.architecture, schedule.nest)
+        for tensor in TENSORS:
+            for level in range(len(view.levels)):
+                ours = network(view, tensor, level)
+                theirs, links = walk_network(view, tensor, level)
+                entries = {key: words for key, words in ours.entries.items() if words}
+                assert (entries, ours.link_transfers) == (theirs, links), (seed, tensor, level)
+                linked += links > 0
+    assert linked > 3
 
 
 @pytest.mark.parametrize("first", range(0, 400, 100))
