@@ -55,7 +55,7 @@ class Channel(ABC):
         self.io[qk.QUIET_SINCE] = 0
         self.staged: Ints = np.zeros((2, 64, qk.STAGED_FIELDS), np.int64)
         self.flight: Ints = np.zeros((3, 128, qk.FLIGHT_FIELDS), np.int64)
-        self.request_log: Ints = np.full((64 if logging else self._ring or 1, REQUEST_FIELDS), -1, np.int64)
+        self.request_log: Ints = np.full((64 if logging else self._ring + 1, REQUEST_FIELDS), -1, np.int64)
         self.command_log: Ints = np.zeros((UNLOGGED_COMMANDS, qk.LOG_FIELDS), np.int64)
         self._losses = LossAccount(config)
         self._out: Ints = np.zeros((128, 2), np.int64)
@@ -265,6 +265,10 @@ class Channel(ABC):
         """Requests submitted that the controller has not taken yet."""
         io = self.io.tolist()
         return sum(io[qk.STAGED_TAIL + 2 * lane] - io[qk.STAGED_HEAD + 2 * lane] for lane in range(self.lanes))
+
+    def forget(self, place: int) -> None:
+        """Tell no times of the request in this row of the request ring any more; its row will be used again."""
+        raise NotImplementedError
 
     def discard(self, cycle: int) -> int:
         """Forget the completions visible at core cycle ``cycle`` or before; returns how many."""

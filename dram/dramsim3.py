@@ -89,6 +89,10 @@ class Dramsim3Channel(Channel):
         self.refreshes: Ints = np.zeros(64 * o.ranks, np.int64)
         self.min_latency_edges = 1  # a read answered by a waiting write
 
+    def forget(self, place: int) -> None:
+        """Tell no times of the request in this row of the request ring any more; its row will be used again."""
+        self.slots[self.slots[:, k.IDENTITY] == place, k.IDENTITY] = self._ring
+
     def _reserve_flight(self, count: int) -> None:
         super()._reserve_flight(count)
         larger = np.zeros((self.flight.shape[1] + self._posted, k.SLOT_FIELDS), np.int64)

@@ -1,6 +1,7 @@
 """The DRAM island: what a simulator steps."""
 
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from dram.queues_kernel import Ints
 from dram.stats import DramStats
 
 __all__ = ["READ", "WRITE", "DramSystem"]
+
+Address = TypeVar("Address", int, Ints)
 
 
 class DramSystem:
@@ -97,8 +100,8 @@ class DramSystem:
             total = total + channel.losses()
         return total
 
-    def channel_of(self, address: int) -> int:
-        """Channel that holds a byte address."""
+    def channel_of(self, address: Address) -> Address:
+        """Channel that holds a byte address (or the channels of an array of them)."""
         return (address >> self._channel_shift) & self._channel_mask
 
     def submit(self, cycle: int, op: int, address: int, tag: int) -> None:
