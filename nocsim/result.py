@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
+from cosa.analytical.evaluation import evaluate_timeloop
+from cosa.analytical.loads import Bound, DramData, bound
 from cosa.analytical.traffic import Node
 from cosa.files import FileModel, Model
 from cosa.version import version
@@ -15,11 +18,19 @@ from nocsim.topology import LinkKind
 
 
 class Cycles(Model):
-    """Cycles of the whole run. `analytical` is the larger of compute and DRAM words over their stated bandwidth."""
+    """Cycles of the whole run, and what other models say.
+
+    `analytical`: the larger of compute and the words that the machine moves at each level over stated bandwidths;
+    `analytical_timeloop`: the same by Timeloop's counts. `bound`: what no run of this machine can be below, and the
+    resource that says so (`cosa.analytical.loads`).
+    """
 
     total: int
     compute_only: int
     analytical: int
+    analytical_timeloop: int
+    bound: int
+    bound_by: Literal["compute", "port", "link", "dram"]
     steps: int
     cycles_per_step: int
     pipeline_latency_per_step: int
@@ -136,6 +147,7 @@ class Result(FileModel):
     cycles: Cycles
     milliseconds: float
     simulated_over_analytical: float
+    simulated_over_bound: float
     mac_utilisation: float
     pes: tuple[PeCycles, ...]
     flows: tuple[FlowWords, ...]
@@ -150,10 +162,15 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
     """The result of an accelerator that has run."""
     total = int(accelerator.env.now)
     traffic, architecture, schedule = accelerator.traffic, accelerator.architecture, accelerator.schedule
+    machine = _bound(accelerator)
+    timeloop = evaluate_timeloop(schedule.layer, architecture, schedule.nest)
     cycles = Cycles(
         total=total,
         compute_only=traffic.compute_cycles,
         analytical=traffic.analytical_cycles,
+        analytical_timeloop=timeloop.cycles,
+        bound=machine.cycles,
+        bound_by=machine.bound_by,
         steps=traffic.steps,
         cycles_per_step=traffic.cycles_per_step,
         pipeline_latency_per_step=architecture.pe.pipeline_latency_cycles,
@@ -171,6 +188,7 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         cycles=cycles,
         milliseconds=total / (architecture.clock_ghz * 1e6),
         simulated_over_analytical=total / cycles.analytical,
+        simulated_over_bound=total / cycles.bound,
         mac_utilisation=schedule.layer.macs / (total * architecture.macs),
         pes=_pes(accelerator, total),
         flows=tuple(
@@ -191,6 +209,17 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         dram=_dram(accelerator, total),
         timing=timing,
     )
+
+
+def _bound(accelerator: Accelerator) -> Bound:
+    """The bound of the machine as it was built: what was made ideal bounds nothing."""
+    config = accelerator.dram_config
+    dram = None
+    if accelerator.channels:
+        cycles = config.timing.burst_clocks / accelerator.clocks_per_core_cycle
+        dram = DramData(config.request_bytes, cycles, len(accelerator.channels))
+    found = bound(accelerator.traffic, dram)
+    return found if accelerator.mesh is not None else replace(found, port_cycles=0, link_cycles=0)
 
 
 def _pes(accelerator: Accelerator, total: int) -> tuple[PeCycles, ...]:

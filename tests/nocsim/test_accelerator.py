@@ -71,6 +71,8 @@ def check_cycles(accelerator: Accelerator, result: Result) -> None:
     cycles = result.cycles
     assert cycles.total >= cycles.steps * (cycles.cycles_per_step + cycles.pipeline_latency_per_step)
     assert cycles.steps * cycles.cycles_per_step == cycles.compute_only
+    assert cycles.compute_only <= cycles.bound <= cycles.total
+    assert result.simulated_over_bound == cycles.total / cycles.bound
     for pe in result.pes:
         parts = (pe.waiting_inputs, pe.waiting_weights, pe.waiting_partial_sums, pe.drain, pe.idle)
         assert min(parts) >= 0
