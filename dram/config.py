@@ -80,7 +80,7 @@ class Timing(_Strict):
     t32AW: Clocks | None = Field(default=None, description="window of a rank in which at most 32 ACT may fall (GDDR)")
     tRCDRD: Clocks | None = Field(default=None, description="ACT to read, where it differs from tRCD (HBM, GDDR)")
     tRCDWR: Clocks | None = Field(default=None, description="ACT to write, where it differs from tRCD (HBM, GDDR)")
-    tPPD: Delay = Field(default=0, description="PRE to PRE, other bank of the rank (LPDDR4, GDDR; dramsim3 only)")
+    tPPD: Delay = Field(default=0, description="PRE to PRE, other bank of the rank (LPDDR4, GDDR)")
     tREFI: Clocks = Field(description="average refresh interval of a rank")
     tRFC: Clocks = Field(description="REF to ACT or REF, same rank")
     tCKE: Clocks = Field(default=1, description="least time in power-down")

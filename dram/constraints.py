@@ -102,6 +102,8 @@ def jedec_table(t: Timing, own_data_bus: bool = False) -> list[Constraint]:
         Constraint("rank", "REF", "ACT", t.tRFC, "tRFC"),
         Constraint("rank", "REF", "REF", t.tRFC, "tRFC"),
     ]
+    if t.tPPD:
+        rows.append(Constraint("rank", "PRE", "PRE", t.tPPD, "tPPD"))
     if not own_data_bus:
         rows += [
             Constraint("other ranks", "RD", "RD", burst + t.tRTRS, "tRTRS"),
