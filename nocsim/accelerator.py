@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import simpy
+from simpy.core import EmptySchedule
 
 from cosa.analytical.traffic import Residency, Traffic
 from cosa.arch import Port
@@ -26,6 +28,7 @@ from nocsim.feed import Feed, Source
 from nocsim.global_buffer import GlobalBuffer
 from nocsim.holder import Holder, Slot
 from nocsim.ledger import FlowKey, Ledger
+from nocsim.limits import Ending, Limits, Progress
 from nocsim.memory import DramMemory, IdealMemory, Memory
 from nocsim.mesh import Mesh
 from nocsim.network import IdealNetwork, MeshNetwork, Network
@@ -36,6 +39,9 @@ from nocsim.topology import Port as Side
 from nocsim.topology import Topology
 
 _SIDES = {"local": Side.LOCAL, "north": Side.NORTH, "east": Side.EAST, "south": Side.SOUTH, "west": Side.WEST}
+
+_EVENTS_BETWEEN_LOOKS = 4096
+"""SimPy events between two looks at the clock on the wall."""
 
 OPERANDS: tuple[Tensor, ...] = ("weights", "inputs")
 
@@ -91,6 +97,7 @@ class Accelerator:
         self.env = simpy.Environment(initial_time=0)
         self.conductor = Conductor(self.env)
         self.ledger = Ledger()
+        self.ended: Ending = "finished"
         self.mesh: Mesh | None = None
         self.memory: Memory
         self.network: Network
@@ -274,8 +281,10 @@ class Accelerator:
                 scratch.advance(scratch.earliest_visible_cycle() or 0)
         return time.perf_counter() - started
 
-    def run(self) -> float:
-        """Simulate to the end; returns the seconds it took. `self.env.now` is then the total in cycles.
+    def run(self, limits: Limits | None = None, progress: Progress | None = None) -> float:
+        """Simulate to the end or a limit; returns the seconds it took. `self.env.now` is then the total in cycles.
+
+        `self.ended` says how it ended; Ctrl-C ends it too.
 
         Raises
         ------
@@ -291,16 +300,40 @@ class Accelerator:
         processes: list[Any] = [x for pe in self.pes.values() for x in pe.start(self.pes, self.home, partial_bits)]
         everything = env.all_of([*processes, *feeds, self.home.finished()])
         try:
-            env.run(until=everything)
-        except RuntimeError as error:
-            if everything.triggered:
-                raise
-            raise SimulationError(self._stuck(error)) from error
+            self.ended = self._watch(everything, limits or Limits(), progress)
+        except KeyboardInterrupt:
+            self.ended = "interrupted"
+        except EmptySchedule:
+            raise SimulationError(self._stuck()) from None
         return time.perf_counter() - started
 
-    def _stuck(self, error: RuntimeError) -> str:
+    def _watch(self, everything: Any, limits: Limits, progress: Progress | None) -> Ending:
+        """Step from event to event until all is done or a limit is reached."""
+        env = self.env
+        last_cycle = inf if limits.max_cycles is None else limits.max_cycles
+        deadline = inf if limits.time_limit_seconds is None else time.monotonic() + limits.time_limit_seconds
+        events = 0
+        while not everything.processed:
+            if last_cycle < env.peek() < inf:
+                return "max_cycles"
+            env.step()
+            events += 1
+            if not events % _EVENTS_BETWEEN_LOOKS:
+                if progress is not None:
+                    progress(self.computed_share, env.now)
+                if time.monotonic() > deadline:
+                    return "time_limit"
+        return "finished"
+
+    @property
+    def computed_share(self) -> float:
+        """Share of all steps of all PEs that are computed."""
+        each = self.traffic.steps * next(iter(self.pes.values())).step_cycles()
+        return sum(pe.computing_cycles for pe in self.pes.values()) / (each * len(self.pes) or 1)
+
+    def _stuck(self) -> str:
         waiting = [
             f"PE {pe.number} ({pe.computed.value} tiles computed, {pe.drained.value} sent)" for pe in self.pes.values()
         ]
         mesh = self.mesh.describe_stall() if self.mesh is not None and not self.mesh.idle else "the mesh is empty"
-        return f"no process can go on at cycle {self.env.now} ({error}): {'; '.join(waiting[:4])}; {mesh}"
+        return f"no process can go on at cycle {self.env.now}: {'; '.join(waiting[:4])}; {mesh}"

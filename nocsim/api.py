@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cosa.arch import Architecture, load_architecture
 from cosa.schedule import Schedule
+from nocsim.limits import Limits, Progress
 
 if TYPE_CHECKING:
     from nocsim.accelerator import Parts
@@ -22,6 +23,9 @@ def simulate(
     ideal_network: bool = False,
     ideal_memory: bool = False,
     parts: Parts | None = None,
+    max_cycles: int | None = None,
+    time_limit_seconds: float | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Simulate a schedule cycle by cycle.
 
@@ -33,6 +37,9 @@ def simulate(
     ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM, to see what
         each costs.
     parts: classes to build the machine from (see `nocsim.accelerator.Parts`).
+    max_cycles, time_limit_seconds: end the run early; the result then says so in `ended` and is partial, as after
+        Ctrl-C.
+    progress: called now and then with the share of steps computed and the cycle.
 
     Raises
     ------
@@ -54,7 +61,7 @@ def simulate(
     found = resolve(schedule, architecture, mesh)
     accelerator = Accelerator(found, ideal_network=ideal_network, ideal_memory=ideal_memory, parts=parts)
     loading = accelerator.load_kernels()
-    seconds = accelerator.run()
+    seconds = accelerator.run(Limits(max_cycles, time_limit_seconds), progress)
     timing = Timing(load_kernels_seconds=loading, simulate_seconds=seconds, total_seconds=time.perf_counter() - started)
     return collect(accelerator, timing)
 

@@ -79,6 +79,8 @@ def run_command(
         bool, typer.Option("--timing/--no-timing", help="Report wall-clock seconds, or leave them out.")
     ] = True,
     heat: cli_network.Heat = None,
+    max_cycles: Annotated[int | None, typer.Option(metavar="N", help="End the run at this cycle.")] = None,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="End the run after this time.")] = None,
     mapper: Annotated[str, typer.Option(metavar="NAME", help="With --network: what makes the schedules.")] = "cosa",
     workers: Annotated[int, typer.Option(metavar="N", help="With --network: processes at a time.")] = 1,
     cache: Annotated[
@@ -100,6 +102,7 @@ def run_command(
     if schedule is None:
         raise InputError("nothing to run", allowed="--schedule FILE, or --network NAME")
     from nocsim.api import resolve, simulate
+    from nocsim.limits import ProgressLine
     from nocsim.report import text
 
     if json_file not in (None, "-"):
@@ -107,7 +110,20 @@ def run_command(
     if heat is not None:
         cli_network.check_heat_option(heat, {"--schedule": schedule, "--arch": arch}, ideal_network=ideal_network)
     found = resolve(schedule, arch, mesh)
-    result = simulate(found, ideal_network=ideal_network, ideal_memory=ideal_memory)
+    for option, limit in (("--max-cycles", max_cycles), ("--time-limit", time_limit)):
+        if limit is not None and not limit > 0:
+            raise InputError("out of range", source=option, value=limit, allowed="> 0")
+    line = ProgressLine()
+    result = simulate(
+        found,
+        ideal_network=ideal_network,
+        ideal_memory=ideal_memory,
+        max_cycles=max_cycles,
+        time_limit_seconds=time_limit,
+        progress=line,
+    )
+    line.end()
+    code = 130 if result.ended == "interrupted" else 0
     if heat is not None:
         from nocsim.run_heat import save_run_heat
 
@@ -117,7 +133,7 @@ def run_command(
     data = {} if timing else {"exclude": {"timing"}}
     if json_file == "-":
         out(result.to_json(**data))
-        return 0
+        return code
     if json_file is not None:
         result.to_file(json_file, **data)
     out(text(result))
@@ -125,7 +141,7 @@ def run_command(
         out(f"\nwritten to {json_file}\n")
     if heat is not None:
         out(f"\nlink heat written to {heat}\n")
-    return 0
+    return code
 
 
 @app.command("schema")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nocsim.result import PeCycles, Result
+from textwrap import wrap
+
+from nocsim.result import DramChannel, PeCycles, Result
 
 _CAUSES = (
     ("computing", "computing"),
@@ -18,6 +20,7 @@ def text(result: Result) -> str:
     """The result in about forty lines of at most 80 columns."""
     lines = [
         f"{result.layer} on {result.architecture}, {result.mesh} PEs (schedule by {result.mapper})",
+        *([] if result.ended == "finished" else [f"PARTIAL: ended early ({result.ended.replace('_', ' ')})"]),
         "",
         *_cycles(result),
         "",
@@ -101,4 +104,31 @@ def _dram(result: Result) -> list[str]:
             f"  {channel.channel:<9}{channel.reads:>11,}{channel.writes:>11,}{channel.row_hit_rate:>10.1%}"
             f"{channel.busy_share:>8.1%}{channel.bandwidth_gbps:>10.2f}{channel.peak_bandwidth_gbps:>10.2f}"
         )
+        lines += _lost(channel)
+    if dram.advice is not None:
+        lines += wrap(f"note: {dram.advice}", 80, initial_indent="  ", subsequent_indent="  ")
+    return lines
+
+
+_LOST = (
+    ("data", "data"),
+    ("row", "rows"),
+    ("activation", "activation"),
+    ("turnaround", "turnaround"),
+    ("bank_group", "bank group"),
+    ("refresh", "refresh"),
+    ("command_bus", "commands"),
+    ("idle", "not asked"),
+    ("in_progress", "under way"),
+)
+
+
+def _lost(channel: DramChannel) -> list[str]:
+    """Where the channel's clocks went, shares of 0.1 % and more, and its energy."""
+    clocks = channel.clocks.model_dump()
+    total = max(sum(clocks.values()), 1)
+    shares = [f"{label} {clocks[name] / total:.1%}" for name, label in _LOST if clocks[name] >= total / 1000]
+    lines = wrap("its clocks: " + ", ".join(shares), 80, initial_indent="    ", subsequent_indent="      ")
+    if channel.energy_pj is not None:
+        lines.append(f"    energy {channel.energy_pj.total / 1e6:,.3f} uJ")
     return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Literal
 
 from cosa.analytical.evaluation import evaluate_timeloop
@@ -11,8 +11,10 @@ from cosa.analytical.traffic import Node
 from cosa.files import FileModel, Model
 from cosa.version import version
 from cosa.workload import TENSORS, Tensor
+from dram.advice import mapping_advice
 from nocsim.accelerator import Accelerator
 from nocsim.ledger import FlowKind
+from nocsim.limits import Ending
 from nocsim.routing import multicast_tree, unicast_route
 from nocsim.topology import LinkKind
 
@@ -41,7 +43,7 @@ class PeCycles(Model):
 
     A wait is booked on what was missing at that moment, in the order inputs, weights, room for outputs, partial sums.
     `drain`: waiting for room for the next outputs, for the send engine, or for the last outputs to leave.
-    `idle`: not in use, or finished.
+    `idle`: not in use, or finished; in a partial result also what was going on when it ended.
     """
 
     pe: int
@@ -94,8 +96,35 @@ class LinkLoad(Model):
     tensors: dict[Tensor, Load]
 
 
+class DramClocks(Model):
+    """DRAM clocks of a channel's data bus over the whole run, by what they went to (see `dram.losses`); all of them."""
+
+    data: int
+    row: int
+    activation: int
+    turnaround: int
+    bank_group: int
+    refresh: int
+    command_bus: int
+    idle: int
+    in_progress: int
+
+
+class DramEnergy(Model):
+    """Energy of a channel in pJ, from data sheet currents, command counts and bank states (see `dram.stats`)."""
+
+    background: float
+    activate: float
+    burst: float
+    refresh: float
+    total: float
+
+
 class DramChannel(Model):
-    """One DRAM channel. Bandwidth in bytes of whole bursts over the whole run; 1 GB = 1e9 bytes."""
+    """One DRAM channel. Bandwidth in bytes of whole bursts over the whole run; 1 GB = 1e9 bytes.
+
+    `clocks` says where time was lost; `energy_pj` is null for a device without currents.
+    """
 
     channel: int
     reads: int
@@ -110,15 +139,21 @@ class DramChannel(Model):
     bandwidth_gbps: float
     peak_bandwidth_gbps: float
     busy_share: float
+    clocks: DramClocks
+    energy_pj: DramEnergy | None
 
 
 class Dram(Model):
-    """The DRAM as it was set up, and its channels (none with an ideal memory)."""
+    """The DRAM as it was set up, and its channels (none with an ideal memory).
+
+    `advice` is set where the address mapping makes a plain stream slower than random access.
+    """
 
     device: str
     policy: str
     mapping: str
     clocks_per_core_cycle: str
+    advice: str | None
     channels: tuple[DramChannel, ...]
 
 
@@ -131,7 +166,10 @@ class Timing(Model):
 
 
 class Result(FileModel):
-    """Everything a run tells. `simulated_over_analytical` (in cycles) is what an analytical model does not see."""
+    """Everything a run tells. `simulated_over_analytical` (in cycles) is what an analytical model does not see.
+
+    A run that was ended early (`ended`) is partial: its cycles go up to that moment, its words are what moved by then.
+    """
 
     kind: Literal["simulation_result"] = "simulation_result"
     schema_version: Literal[1] = 1
@@ -144,6 +182,7 @@ class Result(FileModel):
     mesh: str
     ideal_network: bool
     ideal_memory: bool
+    ended: Ending
     cycles: Cycles
     milliseconds: float
     simulated_over_analytical: float
@@ -160,7 +199,7 @@ class Result(FileModel):
 
 def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
     """The result of an accelerator that has run."""
-    total = int(accelerator.env.now)
+    total = max(1, int(accelerator.env.now))
     traffic, architecture, schedule = accelerator.traffic, accelerator.architecture, accelerator.schedule
     machine = _bound(accelerator)
     timeloop = evaluate_timeloop(schedule.layer, architecture, schedule.nest)
@@ -185,11 +224,12 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         mesh=architecture.require_noc().mesh,
         ideal_network=accelerator.mesh is None,
         ideal_memory=not accelerator.channels,
+        ended=accelerator.ended,
         cycles=cycles,
         milliseconds=total / (architecture.clock_ghz * 1e6),
         simulated_over_analytical=total / cycles.analytical,
         simulated_over_bound=total / cycles.bound,
-        mac_utilisation=schedule.layer.macs / (total * architecture.macs),
+        mac_utilisation=schedule.layer.macs * accelerator.computed_share / (total * architecture.macs),
         pes=_pes(accelerator, total),
         flows=tuple(
             FlowWords(
@@ -229,7 +269,9 @@ def _pes(accelerator: Accelerator, total: int) -> tuple[PeCycles, ...]:
     for number in range(columns * rows):
         pe = accelerator.pes.get(number)
         waits = pe.waiting_cycles if pe else {}
-        tail = pe.finished_cycle - pe.computed_cycle if pe else 0
+        # Not known of a PE that had not finished when the run was ended.
+        tail = max(0, pe.finished_cycle - pe.computed_cycle) if pe else 0
+        known = (pe.computing_cycles if pe else 0) + sum(waits.values()) + tail
         found.append(
             PeCycles(
                 pe=number,
@@ -241,7 +283,7 @@ def _pes(accelerator: Accelerator, total: int) -> tuple[PeCycles, ...]:
                 waiting_weights=waits.get("weights", 0),
                 waiting_partial_sums=waits.get("partial_sums", 0),
                 drain=waits.get("drain", 0) + tail,
-                idle=total - pe.finished_cycle if pe else total,
+                idle=total - known,
             )
         )
     return tuple(found)
@@ -316,6 +358,7 @@ def _dram(accelerator: Accelerator, total: int) -> Dram:
     config, ratio = accelerator.dram_config, accelerator.clocks_per_core_cycle
     clock_ghz = accelerator.architecture.clock_ghz
     channels = []
+    advice = mapping_advice(config) if accelerator.channels else None
     for number, channel in enumerate(accelerator.channels):
         channel.advance(total)
         stats = channel.stats
@@ -336,6 +379,16 @@ def _dram(accelerator: Accelerator, total: int) -> Dram:
                 bandwidth_gbps=rate * clock_ghz,
                 peak_bandwidth_gbps=float(config.peak_bytes_per_clock * ratio) * clock_ghz,
                 busy_share=stats.bus_busy_cycles / float(total * ratio),
+                clocks=DramClocks(**asdict(channel.losses)),
+                energy_pj=None
+                if config.currents is None
+                else DramEnergy(
+                    background=stats.energy_background_pj,
+                    activate=stats.energy_activate_pj,
+                    burst=stats.energy_burst_pj,
+                    refresh=stats.energy_refresh_pj,
+                    total=stats.energy_pj,
+                ),
             )
         )
     return Dram(
@@ -343,5 +396,6 @@ def _dram(accelerator: Accelerator, total: int) -> Dram:
         policy=accelerator.architecture.require_dram().policy,
         mapping=accelerator.architecture.require_dram().mapping,
         clocks_per_core_cycle=str(ratio),
+        advice=None if advice is None else str(advice),
         channels=tuple(channels),
     )

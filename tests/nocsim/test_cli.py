@@ -10,6 +10,7 @@ import pytest
 
 from cosa.schedule import Schedule
 from nocsim.cli import main
+from nocsim.conductor import Conductor
 
 
 @pytest.fixture
@@ -137,3 +138,49 @@ def test_result_may_not_overwrite_the_schedule(schedule_file: Path, capsys: pyte
     assert main(["run", "--schedule", str(schedule_file), "--json", str(schedule_file)]) == 2
     assert "would overwrite" in error_of(capsys)
     assert schedule_file.read_bytes() == before
+
+
+def test_a_run_can_be_ended_early(schedule_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["run", "--schedule", str(schedule_file), "--json", "-"]
+    assert main(options) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert whole["ended"] == "finished"
+    assert main([*options, "--max-cycles", str(whole["cycles"]["total"])]) == 0
+    assert json.loads(capsys.readouterr().out)["ended"] == "finished"
+    half = whole["cycles"]["total"] // 2
+    assert main([*options, "--max-cycles", str(half)]) == 0
+    part = json.loads(capsys.readouterr().out)
+    assert part["ended"] == "max_cycles" and part["cycles"]["total"] <= half
+    assert sum(flow["sent_words"] for flow in part["flows"]) < sum(flow["sent_words"] for flow in whole["flows"])
+    for pe in part["pes"]:
+        parts = ("computing", "waiting_inputs", "waiting_weights", "waiting_partial_sums", "drain", "idle")
+        assert sum(pe[name] for name in parts) == part["cycles"]["total"]
+        assert pe["idle"] >= 0
+
+
+def test_a_time_limit_and_an_interrupt(
+    main_job: Schedule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.json"
+    main_job.save(path)
+    assert main(["run", "--schedule", str(path), "--time-limit", "1e-6"]) == 0
+    assert "PARTIAL: ended early (time limit)" in capsys.readouterr().out
+    real = Conductor._turn
+    turns = []
+
+    def interrupted(self: Conductor, event: Any) -> None:
+        turns.append(event)
+        if len(turns) == 1000:
+            raise KeyboardInterrupt
+        real(self, event)
+
+    monkeypatch.setattr(Conductor, "_turn", interrupted)
+    target = tmp_path / "r.json"
+    assert main(["run", "--schedule", str(path), "--json", str(target)]) == 130
+    assert json.loads(target.read_text())["ended"] == "interrupted"
+
+
+@pytest.mark.parametrize("option", ["--max-cycles", "--time-limit"])
+def test_limits_out_of_range(schedule_file: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--schedule", str(schedule_file), option, "0"]) == 2
+    assert option in error_of(capsys)
