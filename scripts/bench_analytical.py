@@ -21,6 +21,7 @@ from cosa.analytical.batch import SPATIAL_AXES, BatchEvaluator, MappingBatch
 from cosa.analytical.evaluation import Convention, evaluate
 from cosa.api import find_architecture, find_layer
 from cosa.arch import Architecture
+from cosa.errors import InputError
 from cosa.workload import DIMS, TENSORS, Layer
 
 
@@ -75,7 +76,10 @@ def main() -> None:
     parser.add_argument("--arch", default="simba_4x4")
     parser.add_argument("--layer", default="resnet50:input.8")
     options = parser.parse_args()
-    layer, architecture = find_layer(options.layer), find_architecture(options.arch)
+    try:
+        layer, architecture = find_layer(options.layer), find_architecture(options.arch)
+    except InputError as error:
+        parser.error(str(error))
     batch = random_mappings(layer, architecture, options.mappings, seed=0)
     evaluator = BatchEvaluator(layer, architecture)
     started = time.perf_counter()
