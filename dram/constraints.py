@@ -171,10 +171,11 @@ def dramsim3_table(t: Timing, close_page: bool) -> list[Constraint]:
     return rows
 
 
-def dramsim2_table(t: Timing, close_page: bool) -> list[Constraint]:
+def dramsim2_table(t: Timing, close_page: bool, low_power: bool) -> list[Constraint]:
     """The delays DRAMSim2 derives (WL = RL - 1), where they hold always.
 
-    Left out is what DRAMSim2 applies to banks with an open row only: the delays between ranks.
+    Left out are the delays between ranks, which DRAMSim2 applies to banks with an open row only, and tRC for rows that
+    close by themselves in ranks that power down: waking up overwrites it there.
     """
     burst, read = t.burst_clocks, t.read_latency
     write = read - 1
@@ -199,9 +200,10 @@ def dramsim2_table(t: Timing, close_page: bool) -> list[Constraint]:
             Constraint("bank", "RD", "PRE", to_pre_read, "tRTP"),
             Constraint("bank", "WR", "PRE", to_pre_write, "tWR"),
         ]
+    if not (close_page and low_power):
+        rows.append(Constraint("bank", "ACT", "ACT", t.tRC, "tRC"))
     return [
         *rows,
-        Constraint("bank", "ACT", "ACT", t.tRC, "tRC"),
         Constraint("bank", "ACT", "PRE", t.tRAS, "tRAS"),
         Constraint("bank", "PRE", "ACT", t.tRP, "tRP"),
         Constraint("rank", "ACT", "ACT", t.tRRD_S, "tRRD_S"),
@@ -214,7 +216,7 @@ def table_of(config: DramConfig) -> list[Constraint]:
     """The constraints that a configuration is run with. Two commands of a channel are at least one clock apart."""
     controller = config.controller
     if isinstance(controller, Dramsim2Controller):
-        return dramsim2_table(config.timing, controller.page == "close")
+        return dramsim2_table(config.timing, controller.page == "close", controller.low_power)
     if isinstance(controller, Dramsim3Controller):
         return dramsim3_table(config.timing, controller.page == "close")
     return jedec_table(config.timing)

@@ -675,7 +675,8 @@ def run(
             )
             acted |= taken
             wake = min(wake, edge)
-        asked = control[QUEUED] + control[HELD] + control[WRITES_HELD] > 0
+        asked = control[QUEUED] + control[HELD] + control[DRAINING] > 0
+        asked |= params[WRITE_LEFTOVERS] == 1 and control[WRITES_HELD] > 0
         if t >= control[NEXT_REFRESH]:
             refreshes[control[REFRESH_TAIL] % refreshes.shape[0]] = control[NEXT_RANK]
             control[REFRESH_TAIL] += 1
