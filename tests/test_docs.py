@@ -5,11 +5,12 @@ Fenced blocks by their first word:
 * ``console``: lines that start with ``$ `` are commands, run in order; ``# exit code N`` after one states its exit code
   (else 0). With a second word ``check`` the output must be what stands there.
 * ``python``: run in order, in one namespace a page. A block ``text output`` that follows is what it printed.
-* ``yaml``, ``python`` after a line ``name.yaml:`` or ``name.py:``: written to that file.
+* ``yaml``, ``python``, ``csv``, ``text`` after a line ``name.yaml:``, ``name.py:``, ``name.csv:`` or ``name.txt:``:
+  written to that file.
 
-One temporary folder a page, in which ``scripts`` leads to the repository's. In expected output a line ``...`` stands
-for any lines, ``...`` within a line for any characters. A last word ``highs-1.16`` compares only with that solver
-version: another one may pick another of several equally good schedules.
+One temporary folder a page, in which ``scripts`` and ``tests`` lead to the repository's. In expected output a line
+``...`` stands for any lines, ``...`` within a line for any characters. A last word ``highs-1.16`` compares only with
+that solver version: another one may pick another of several equally good schedules.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 _FENCE = re.compile(r"^```(.*)$")
-_FILE = re.compile(r"^`?([\w.-]+\.(?:yaml|py))`?:$")
+_FILE = re.compile(r"^`?([\w.-]+\.(?:yaml|py|csv|txt))`?:$")
 _EXIT = re.compile(r"^# exit code (\d+)$")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _SHELL = set("|<>&;$`*\n")
+PROGRAMS = ("cosa", "nocsim", "dram")
+MOST_PICTURE_BYTES = 200_000
 
 
 @dataclass(frozen=True)
@@ -124,9 +128,9 @@ def assert_output(expected: tuple[str, ...], found: str, where: str) -> None:
 
 
 def run_command(line: str) -> tuple[int, str]:
-    """Exit code and everything printed. Plain ``cosa`` and ``nocsim`` commands run in this process: it is quicker."""
+    """Exit code and everything printed. Plain commands of the package run in this process: it is quicker."""
     program, *arguments = shlex.split(line)
-    if program in ("cosa", "nocsim") and not _SHELL & set(line):
+    if program in PROGRAMS and not _SHELL & set(line):
         from importlib import import_module
 
         out = io.StringIO()
@@ -143,12 +147,13 @@ def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     for variable, value in {"NO_COLOR": "1", "COLUMNS": "80", "TERM": "dumb"}.items():
         monkeypatch.setenv(variable, value)
-    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    for folder in ("scripts", "tests"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     namespace: dict[str, Any] = {"__name__": "__docs__"}
     printed: str | None = None
     for block in blocks(ROOT / name):
         kind = block.words[0] if block.words else ""
-        if kind in ("yaml", "python") and block.file:
+        if kind in ("yaml", "python", "csv", "text") and block.file:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         elif kind == "python":
             out = io.StringIO()
@@ -187,6 +192,18 @@ def test_links(name: str) -> None:
         assert not anchor or anchor in anchors(other), f"{name}: {target}: there is no such heading"
 
 
+def test_pictures() -> None:
+    """Every picture of a page is there, small, and described in words; every picture there is on a page."""
+    shown = set()
+    for page in PAGES:
+        for words, target in _PICTURE.findall(page.read_text(encoding="utf-8")):
+            picture = (page.parent / target).resolve()
+            assert picture.stat().st_size < MOST_PICTURE_BYTES, f"{page}: {target} is large"
+            assert len(words) > 20, f"{page}: {target} is not described"
+            shown.add(picture)
+    assert shown == set((ROOT / "docs" / "pictures").iterdir())
+
+
 def test_every_page_is_on_the_map() -> None:
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / target.partition("#")[0]).resolve() for target in _LINK.findall(index.read_text())}
@@ -200,7 +217,7 @@ def words_in_code(*names: str) -> set[str]:
     return set(re.findall(r"`([^`\n]+)`", text))
 
 
-@pytest.mark.parametrize("program", ["cosa", "nocsim"])
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_every_option_is_described(program: str) -> None:
     from importlib import import_module
 
@@ -234,17 +251,48 @@ def models(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def test_every_field_is_described() -> None:
     from cosa.schedule import Schedule
     from dram.config import DramConfig
+    from nocsim.network_run import NetworkResult
     from nocsim.result import Result
+    from nocsim.traffic import TrafficResult
 
     described = words_in_code("files", "architecture")
     fields = {
         f"{model.__name__}.{name}"
-        for root in (Schedule, Result, DramConfig)
+        for root in (Schedule, Result, NetworkResult, TrafficResult, DramConfig)
         for model in models(root)
         for name in model.model_fields
     }
     assert len(fields) > 100
     assert sorted(field for field in fields if field.partition(".")[2] not in described) == []
+
+
+def keys(data: Any) -> set[str]:
+    """All names in data."""
+    if isinstance(data, dict):
+        return set(data).union(*map(keys, data.values()))
+    return set().union(*map(keys, data)) if isinstance(data, list) else set()
+
+
+def test_every_evaluated_number_is_described() -> None:
+    import cosa
+    from cosa.show_evaluation import describe
+
+    layer = cosa.Layer(name="small", R=1, S=1, P=4, Q=4, C=4, K=4, N=1)
+    schedule = cosa.schedule(layer, "simba_4x4")
+    found: set[str] = set()
+    for convention in ("timeloop", "exact"):
+        view = describe(schedule, cosa.evaluate(schedule, convention=convention))
+        found |= keys({name: value for name, value in view.items() if name != "layer"})
+    assert len(found) > 60
+    assert sorted(found - words_in_code("evaluation") - {"weights", "inputs", "outputs"}) == []
+
+
+def test_every_dram_figure_is_described() -> None:
+    from dataclasses import fields
+
+    from dram.losses import DramLosses
+
+    assert {field.name for field in fields(DramLosses)} <= words_in_code("dram")
 
 
 def test_everything_shipped_is_described() -> None:
