@@ -115,24 +115,24 @@ class Channel(ABC):
         count = len(addresses)
         if count == 0:
             return
-        if int(cycles[0]) < self._cycle or (count > 1 and bool((np.diff(cycles) < 0).any())):
+        if int(cycles[0]) < self._cycle or bool((cycles[1:] < cycles[:-1]).any()):
             raise DramOrderError(f"requests must come in order of cycles, none before cycle {self._cycle}")
-        if not bool(((ops == READ) | (ops == WRITE)).all()):
+        if int(ops.min()) < READ or int(ops.max()) > WRITE:
             raise ValueError("op: allowed: READ (0), WRITE (1)")
-        edges = -(-cycles * self._num // self._den)
-        identities = np.arange(self.submitted, self.submitted + count, dtype=np.int64)
-        if self._ring:
-            identities &= self._ring - 1
-        rows = np.stack([edges, ops, addresses, tags, identities], axis=1)
-        for lane in range(self.lanes):
-            chosen = rows if self.lanes == 1 else rows[ops == lane]
-            if len(chosen):
-                self._make_room(lane, len(chosen))
-                tail = self._tails[lane]
-                self.staged[lane, tail : tail + len(chosen)] = chosen
-                self.io[qk.STAGED_TAIL + 2 * lane] = tail + len(chosen)
-                self._count(lane, len(chosen), int(chosen[0, qk.STAGED_EDGE]))
-        self.io[qk.PENDING] += count
+        edges = cycles if self._num == self._den else -(-cycles * self._num // self._den)
+        ones = int(np.count_nonzero(ops)) if self.lanes == 2 else 0
+        counts = (count - ones, ones)[: self.lanes]
+        for lane, lane_count in enumerate(counts):
+            self._make_room(lane, count if lane_count else 0)
+        qk.push_rows(
+            self.io, self.staged, self.lanes, edges, ops, addresses, tags, self.submitted,
+            self._ring - 1 if self._ring else -1,
+        )  # fmt: skip
+        for lane, lane_count in enumerate(counts):
+            self._tails[lane] += lane_count
+        self.submitted += count
+        self.pending += count
+        self._wake = min(self._wake, int(edges[0]))
         self.io[qk.WAKE] = self._wake
 
     def _make_room(self, lane: int, count: int) -> None:

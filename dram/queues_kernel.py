@@ -102,6 +102,24 @@ def push_many(
 
 
 @compiled
+def push_rows(
+    io: Ints, staged: Ints, lanes: int, edges: Ints, ops: Ints, addresses: Ints, tags: Ints, first_identity: int,
+    mask: int,
+) -> None:  # fmt: skip
+    """Append requests in order to the lanes they belong to, which have room for them."""
+    for i in range(edges.shape[0]):
+        lane = ops[i] if lanes == 2 else 0
+        tail = io[STAGED_TAIL + 2 * lane]
+        staged[lane, tail, STAGED_EDGE] = edges[i]
+        staged[lane, tail, STAGED_OP] = ops[i]
+        staged[lane, tail, STAGED_ADDRESS] = addresses[i]
+        staged[lane, tail, STAGED_TAG] = tags[i]
+        staged[lane, tail, STAGED_ID] = (first_identity + i) & mask
+        io[STAGED_TAIL + 2 * lane] = tail + 1
+    io[PENDING] += edges.shape[0]
+
+
+@compiled
 def collect(io: Ints, flight: Ints, cycle: int, out: Ints) -> int:
     """Move completions visible at core cycle ``cycle`` or before to ``out`` (rows of tag, cycle); returns how many."""
     mask = flight.shape[1] - 1
