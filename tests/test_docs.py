@@ -295,6 +295,10 @@ def test_every_dram_figure_is_described() -> None:
     assert {field.name for field in fields(DramLosses)} <= words_in_code("dram")
 
 
+def test_every_script_is_described() -> None:
+    assert {f"scripts/{path.name}" for path in (ROOT / "scripts").glob("*.py")} <= words_in_code("cli")
+
+
 def test_everything_shipped_is_described() -> None:
     from cosa.arch import architecture_names
     from cosa.networks import network_names
