@@ -55,7 +55,8 @@ def simulate(
     True
     """
     from nocsim.accelerator import Accelerator
-    from nocsim.result import Timing, collect
+    from nocsim.collect import collect
+    from nocsim.result import Timing
 
     started = time.perf_counter()
     found = resolve(schedule, architecture, mesh)

@@ -84,7 +84,7 @@ def check_cycles(accelerator: Accelerator, result: Result) -> None:
 def run(schedule: Schedule, **options: Any) -> tuple[Accelerator, Result]:
     accelerator = Accelerator(schedule, **options)
     accelerator.run()
-    from nocsim.result import collect
+    from nocsim.collect import collect
 
     return accelerator, collect(accelerator, None)
 

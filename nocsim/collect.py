@@ -1,0 +1,233 @@
+"""Collects the result of an accelerator that has run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Literal
+
+from cosa.analytical.evaluation import evaluate_timeloop
+from cosa.analytical.loads import Bound, DramData, bound
+from cosa.version import version
+from cosa.workload import TENSORS, Tensor
+from dram.advice import mapping_advice
+from nocsim.accelerator import Accelerator
+from nocsim.result import (
+    Cycles,
+    Dram,
+    DramChannel,
+    DramClocks,
+    DramEnergy,
+    FlowWords,
+    LinkLoad,
+    Load,
+    NodeBytes,
+    PeCycles,
+    Result,
+    Timing,
+)
+from nocsim.routing import multicast_tree, unicast_route
+from nocsim.topology import LinkKind
+
+
+def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
+    """The result of an accelerator that has run."""
+    total = max(1, int(accelerator.env.now))
+    traffic, architecture, schedule = accelerator.traffic, accelerator.architecture, accelerator.schedule
+    machine = _bound(accelerator)
+    timeloop = evaluate_timeloop(schedule.layer, architecture, schedule.nest)
+    cycles = Cycles(
+        total=total,
+        compute_only=traffic.compute_cycles,
+        analytical=traffic.analytical_cycles,
+        analytical_timeloop=timeloop.cycles,
+        bound=machine.cycles,
+        bound_by=machine.bound_by,
+        steps=traffic.steps,
+        cycles_per_step=traffic.cycles_per_step,
+        pipeline_latency_per_step=architecture.pe.pipeline_latency_cycles,
+    )
+    return Result(
+        version=version(),
+        layer=schedule.layer.name,
+        architecture=architecture.name,
+        architecture_hash=architecture.content_hash,
+        schedule_hash=schedule.content_hash,
+        mapper=schedule.provenance.mapper,
+        mesh=architecture.require_noc().mesh,
+        ideal_network=accelerator.mesh is None,
+        ideal_memory=not accelerator.channels,
+        ended=accelerator.ended,
+        cycles=cycles,
+        milliseconds=total / (architecture.clock_ghz * 1e6),
+        simulated_over_analytical=total / cycles.analytical,
+        simulated_over_bound=total / cycles.bound,
+        mac_utilisation=schedule.layer.macs * accelerator.computed_share / (total * architecture.macs),
+        pes=_pes(accelerator, total),
+        flows=tuple(
+            FlowWords(
+                tensor=tensor,
+                source=source,
+                destination=destination,
+                kind=kind,
+                transfers=count.transfers,
+                sent_words=count.sent_words,
+                received_words=count.received_words,
+            )
+            for (tensor, source, destination, kind), count in sorted(accelerator.ledger.flows.items())
+        ),
+        tensors=_tensors(accelerator),
+        nodes=_nodes(accelerator),
+        links=_links(accelerator, total),
+        dram=_dram(accelerator, total),
+        timing=timing,
+    )
+
+
+def _bound(accelerator: Accelerator) -> Bound:
+    """The bound of the machine as it was built: what was made ideal bounds nothing."""
+    config = accelerator.dram_config
+    dram = None
+    if accelerator.channels:
+        cycles = config.timing.burst_clocks / accelerator.clocks_per_core_cycle
+        dram = DramData(config.request_bytes, cycles, len(accelerator.channels))
+    found = bound(accelerator.traffic, dram)
+    return found if accelerator.mesh is not None else replace(found, port_cycles=0, link_cycles=0)
+
+
+def _pes(accelerator: Accelerator, total: int) -> tuple[PeCycles, ...]:
+    noc = accelerator.architecture.require_noc()
+    columns, rows = noc.pe_columns, noc.pe_rows
+    found = []
+    for number in range(columns * rows):
+        pe = accelerator.pes.get(number)
+        waits = pe.waiting_cycles if pe else {}
+        # Not known of a PE that had not finished when the run was ended.
+        tail = max(0, pe.finished_cycle - pe.computed_cycle) if pe else 0
+        known = (pe.computing_cycles if pe else 0) + sum(waits.values()) + tail
+        found.append(
+            PeCycles(
+                pe=number,
+                column=number % columns,
+                row=number // columns,
+                used=pe is not None,
+                computing=pe.computing_cycles if pe else 0,
+                waiting_inputs=waits.get("inputs", 0),
+                waiting_weights=waits.get("weights", 0),
+                waiting_partial_sums=waits.get("partial_sums", 0),
+                drain=waits.get("drain", 0) + tail,
+                idle=total - known,
+            )
+        )
+    return tuple(found)
+
+
+def _tensors(accelerator: Accelerator) -> dict[Tensor, Load]:
+    sums = {tensor: [0, 0, 0] for tensor in TENSORS}
+    for (tensor, _, _), load in accelerator.network.loads.items():
+        for place, amount in enumerate((load.packets, load.flits, load.n_bytes)):
+            sums[tensor][place] += amount
+    return {tensor: Load(packets=p, flits=f, bytes=b) for tensor, (p, f, b) in sums.items()}
+
+
+def _nodes(accelerator: Accelerator) -> tuple[NodeBytes, ...]:
+    names = dict.fromkeys(accelerator.global_buffer.endpoints, "global_buffer")
+    names |= {port.endpoint: "dram" for port in accelerator.dram_ports}
+    for group in ("global_buffer", "dram"):
+        members = [endpoint for endpoint, name in names.items() if name == group]
+        if len(members) > 1:
+            names |= {endpoint: f"{group}_{number}" for number, endpoint in enumerate(members)}
+    names |= {pe.endpoints[0]: f"pe_{number}" for number, pe in accelerator.pes.items()}
+    sent = {endpoint: dict.fromkeys(TENSORS, 0) for endpoint in names}
+    received = {endpoint: dict.fromkeys(TENSORS, 0) for endpoint in names}
+    for (tensor, src, _), load in accelerator.network.loads.items():
+        sent[src][tensor] += load.n_bytes
+    for (tensor, dst), n_bytes in accelerator.network.received_bytes.items():
+        received[dst][tensor] += n_bytes
+    return tuple(
+        NodeBytes(node=name, sent=sent[endpoint], received=received[endpoint])
+        for endpoint, name in sorted(names.items())
+    )
+
+
+def _links(accelerator: Accelerator, total: int) -> tuple[LinkLoad, ...]:
+    if accelerator.mesh is None:
+        return ()
+    topology = accelerator.topology
+    loads: dict[int, dict[Tensor, list[int]]] = {}
+    for (tensor, src, dsts), load in accelerator.network.loads.items():
+        route = unicast_route(topology, src, dsts[0]) if len(dsts) == 1 else multicast_tree(topology, src, dsts)
+        for link in route:
+            sums = loads.setdefault(link, {}).setdefault(tensor, [0, 0, 0])
+            for place, amount in enumerate((load.packets, load.flits, load.n_bytes)):
+                sums[place] += amount
+    flits = accelerator.mesh.link_flits()
+    ports = {node.endpoint for node in accelerator.dram_ports} | set(accelerator.global_buffer.endpoints)
+    ports |= {pe.endpoints[0] for pe in accelerator.pes.values()}
+    listed = {link.number for link in topology.links() if link.kind == LinkKind.ROUTER}
+    listed |= {
+        link for endpoint in ports for link in (topology.injection_link(endpoint), topology.ejection_link(endpoint))
+    }
+    return tuple(
+        LinkLoad(
+            link=topology.link_name(number),
+            kind=_LINK_KINDS[topology.link(number).kind],
+            flits=int(flits[number]),
+            busy_share=int(flits[number]) / total,
+            tensors={t: Load(packets=p, flits=f, bytes=b) for t, (p, f, b) in sorted(loads.get(number, {}).items())},
+        )
+        for number in sorted(listed)
+    )
+
+
+_LINK_KINDS: dict[LinkKind, Literal["mesh", "injection", "ejection"]] = {
+    LinkKind.ROUTER: "mesh",
+    LinkKind.INJECTION: "injection",
+    LinkKind.EJECTION: "ejection",
+}
+
+
+def _dram(accelerator: Accelerator, total: int) -> Dram:
+    config, ratio = accelerator.dram_config, accelerator.clocks_per_core_cycle
+    clock_ghz = accelerator.architecture.clock_ghz
+    channels = []
+    advice = mapping_advice(config) if accelerator.channels else None
+    for number, channel in enumerate(accelerator.channels):
+        channel.advance(total)
+        stats = channel.stats
+        n_bytes = (stats.reads + stats.writes) * config.request_bytes
+        rate = n_bytes / total
+        channels.append(
+            DramChannel(
+                channel=number,
+                reads=stats.reads,
+                writes=stats.writes,
+                row_hits=stats.row_hits,
+                row_misses=stats.row_misses,
+                row_conflicts=stats.row_conflicts,
+                row_hit_rate=stats.row_hit_rate,
+                refreshes=stats.refreshes,
+                bytes=n_bytes,
+                bytes_per_core_cycle=rate,
+                bandwidth_gbps=rate * clock_ghz,
+                peak_bandwidth_gbps=float(config.peak_bytes_per_clock * ratio) * clock_ghz,
+                busy_share=stats.bus_busy_cycles / float(total * ratio),
+                clocks=DramClocks(**asdict(channel.losses)),
+                energy_pj=None
+                if config.currents is None
+                else DramEnergy(
+                    background=stats.energy_background_pj,
+                    activate=stats.energy_activate_pj,
+                    burst=stats.energy_burst_pj,
+                    refresh=stats.energy_refresh_pj,
+                    total=stats.energy_pj,
+                ),
+            )
+        )
+    return Dram(
+        device=accelerator.architecture.require_dram().device,
+        policy=accelerator.architecture.require_dram().policy,
+        mapping=accelerator.architecture.require_dram().mapping,
+        clocks_per_core_cycle=str(ratio),
+        advice=None if advice is None else str(advice),
+        channels=tuple(channels),
+    )
