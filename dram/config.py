@@ -191,6 +191,11 @@ class FrfcfsController(_Strict):
         default=0.8, ge=0, le=1, description="share of the write queue above which writes go first"
     )
     drain_below: float = Field(default=0.2, ge=0, le=1, description="share below which waiting reads go first again")
+    drain_batch: int | None = Field(
+        default=64,
+        ge=1,
+        description="writes in one go after which the reads that wait have their turn; null: no limit, as in Ramulator",
+    )
     forward_clocks: int | None = Field(
         default=None,
         ge=0,

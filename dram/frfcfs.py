@@ -27,6 +27,7 @@ def kernel_parameters(config: DramConfig, in_order: bool, requests_per_clock: in
         k.DRAIN_ABOVE: int(np.floor(controller.drain_above * controller.write_queue)),
         # with no write left, waiting reads must go even if drain_below is 0
         k.DRAIN_BELOW: max(int(np.ceil(controller.drain_below * controller.write_queue)), 1),
+        k.DRAIN_BATCH: k.NEVER if controller.drain_batch is None else controller.drain_batch,
         k.READ_LATENCY: read_clocks,
         k.WRITE_LATENCY: write_clocks,
         k.FORWARD_LATENCY: min(read_clocks, write_clocks) if forward is None else forward,

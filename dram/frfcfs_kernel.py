@@ -90,7 +90,8 @@ MASK_COLUMN = 21
 OFFSET_BITS = 22
 IN_ORDER = 23  # 1: reads and writes come in one lane
 REQUESTS_PER_CLOCK = 24
-PARAMS_SIZE = 25
+DRAIN_BATCH = 25  # writes in one go after which waiting reads have their turn
+PARAMS_SIZE = 26
 
 # control: the scalars that change
 WRITE_MODE = 0
@@ -104,7 +105,9 @@ MERGED = 7
 FREE_SLOTS = 8  # slots on the stack of free ones
 SEQUENCE = 9  # requests taken into a queue so far
 REFRESH_WAKE = 10  # edge at which the next refresh falls due
-CONTROL_SIZE = 11
+DRAINED = 11  # writes since write mode began
+READ_TURN = 12  # reads to serve before writes may go first again
+CONTROL_SIZE = 13
 
 # ranks
 DUE = 0
@@ -549,9 +552,11 @@ def _issue(
         _log_command(io, command_log, t, command, rank, bank, row, slots[slot, COLUMN], arrived)
         tag = slots[slot, TAG]
         if op == 1:
+            control[DRAINED] += 1
             ranks[rank, WRITES] += 1
             _complete(io, flight, request_log, 0, t, t + params[WRITE_LATENCY], tag, identity)
         else:
+            control[READ_TURN] = max(control[READ_TURN] - 1, 0)
             ranks[rank, READS] += 1
             _complete(io, flight, request_log, 1, t, t + params[READ_LATENCY], tag, identity)
         if place >= 0:
@@ -608,10 +613,17 @@ def _refresh_work(
 @compiled_helper
 def _set_write_mode(params: Ints, control: Ints) -> None:
     if control[WRITE_MODE] == 0:
-        if control[WRITES_HELD] > params[DRAIN_ABOVE] or control[READS_HELD] == 0:
+        full = control[WRITES_HELD] > params[DRAIN_ABOVE] and control[READ_TURN] == 0
+        if full or control[READS_HELD] == 0:
             control[WRITE_MODE] = 1
-    elif control[WRITES_HELD] < params[DRAIN_BELOW] and control[READS_HELD] != 0:
-        control[WRITE_MODE] = 0
+            control[DRAINED] = 0
+            control[READ_TURN] = 0
+    elif control[READS_HELD] != 0:
+        if control[WRITES_HELD] < params[DRAIN_BELOW]:
+            control[WRITE_MODE] = 0
+        elif control[DRAINED] >= params[DRAIN_BATCH]:
+            control[WRITE_MODE] = 0
+            control[READ_TURN] = control[READS_HELD]
 
 
 @compiled

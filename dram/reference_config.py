@@ -106,6 +106,7 @@ def _ramulator_config(name: str, p: dict[str, Any], mapping: str) -> DramConfig:
                 "drain_above": p["controller"]["wr_high_watermark"],
                 "drain_below": p["controller"]["wr_low_watermark"],
                 "forward_clocks": 0,
+                "drain_batch": None,
             },
         }
     )

@@ -211,6 +211,22 @@ def test_a_full_write_queue_does_not_hold_back_reads() -> None:
     assert system.request_log()[500, 0] == 0
 
 
+def test_reads_have_their_turn_while_writes_never_end() -> None:
+    config = load_device("ddr4_2400_x8")
+    unlimited = config.with_changes(controller=config.controller.model_dump() | {"drain_batch": None})
+    order = {}
+    for name, variant in (("limited", config), ("unlimited", unlimited)):
+        system = DramSystem(variant)
+        system.submit_many(0, WRITE, np.arange(2000) * 64, np.arange(2000))
+        done = [tag for tag, _ in system.advance(100)]
+        system.submit_many(100, READ, (1 << 25) + np.arange(40) * 64, 5000 + np.arange(40))
+        done += [tag for tag, _ in system.advance(20_000)]
+        assert len(done) == 2040
+        order[name] = max(done.index(5000 + number) for number in range(40))
+    assert order["limited"] < 300
+    assert order["unlimited"] > 1900, "as Ramulator has it"
+
+
 def test_read_of_a_waiting_write_is_forwarded_and_writes_merge() -> None:
     config = load_device("ddr4_2400_x8")
     system = DramSystem(config)
