@@ -89,8 +89,9 @@ def run_command(
 ) -> int:
     """Simulate a schedule, or a whole network, and say where every cycle went."""
     if network is not None:
-        contradictions = {"--schedule": schedule, "--heat": heat, "--ideal-network": ideal_network or None}
-        contradictions["--ideal-memory"] = ideal_memory or None
+        contradictions: dict[str, object] = {"--schedule": schedule, "--heat": heat, "--max-cycles": max_cycles}
+        contradictions |= {"--ideal-network": ideal_network or None, "--ideal-memory": ideal_memory or None}
+        contradictions["--time-limit"] = time_limit
         for option, value in contradictions.items():
             if value is not None:
                 raise InputError(f"contradicts {option}", source="--network", value=network)

@@ -11,6 +11,7 @@ from cosa.version import version
 from cosa.workload import TENSORS, Tensor
 from dram.advice import mapping_advice
 from nocsim.accelerator import Accelerator
+from nocsim.memory import DramMemory
 from nocsim.result import (
     Cycles,
     Dram,
@@ -191,6 +192,9 @@ def _dram(accelerator: Accelerator, total: int) -> Dram:
     clock_ghz = accelerator.architecture.clock_ghz
     channels = []
     advice = mapping_advice(config) if accelerator.channels else None
+    # A run that was ended early may have left the DRAM a few cycles ahead of SimPy's clock.
+    memory = accelerator.memory
+    total = max(total, memory.cycle if isinstance(memory, DramMemory) else 0)
     for number, channel in enumerate(accelerator.channels):
         channel.advance(total)
         stats = channel.stats

@@ -49,6 +49,8 @@ class DramMemory:
         self._env, self.channels, self._wake = env, channels, wake
         self._accesses: dict[int, Access] = {}
         self._tag = 0
+        self.cycle = 0
+        """How far the channels may have run: up to the next thing that anybody can see, perhaps past SimPy's now."""
 
     def submit(self, channel: int, op: int, address: int, access: Access) -> None:
         """See `Memory`."""
@@ -64,6 +66,7 @@ class DramMemory:
 
     def advance(self, cycle: int) -> list[Access]:
         """Run all channels to `cycle`; the accesses done by then that a process has to hear of."""
+        self.cycle = cycle
         done = [tag for channel in self.channels if channel.pending for tag, _ in channel.advance(cycle)]
         return [access for access in map(self._accesses.pop, done) if not access.quietly()]
 

@@ -165,7 +165,8 @@ def run_network(
     try:
         for number, found in _run_missing(network, missing, architecture, mapper, options, workers):
             figures[number] = found
-            _write_cache(cache, keys[number], found)
+            if found["solver_status"] != "time_limit":  # more time, or another machine, may find a better one
+                _write_cache(cache, keys[number], found)
             if progress:
                 progress(len(figures), len(keys))
     except KeyboardInterrupt:

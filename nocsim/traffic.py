@@ -28,6 +28,9 @@ from nocsim.traffic_patterns import Pattern
 MAX_SWEEP_POINTS = 1000
 _DRAWS_AT_ONCE = 1 << 16  # random numbers, one for each node and cycle
 _DRAIN_STEP_CYCLES = 512
+_SETTLED_CYCLES = 100
+"""Without any movement for so long nothing moves any more: a flit that can move moves within a few cycles."""
+
 _PARTS = 8  # of the measurement, between which the source queues are looked at
 _FEW_PACKETS = 4
 _NOISE = 4.0  # standard deviations of the number of packets that a source creates
@@ -204,11 +207,15 @@ class Traffic:
         backlogs = [replay.source_backlog()]
         for part in range(_PARTS):
             first, last = (self.warmup_cycles + window * p // _PARTS for p in (part, part + 1))
+            flits_in_part = replay.link_flits().sum()
             self._advance(first, last)
             backlogs.append(replay.source_backlog())
+        # Sources that wait while no flit moves for a whole part of the window wait for ever.
+        still = last - first > _SETTLED_CYCLES and replay.link_flits().sum() == flits_in_part
+        deadlocked = replay.stalled or bool(still and backlogs[-1].any())
         created = self._created - created_before
         self.heat = LinkHeat(self.topology, replay.link_flits() - flits_before, window)
-        saturated = self._grew(np.array(backlogs), created, window)
+        saturated = deadlocked or self._grew(np.array(backlogs), created, window)
         drained = self.cycles
         while not saturated and not replay.stalled and self._draining():
             if drained >= self.cycles + window:
@@ -235,7 +242,7 @@ class Traffic:
             offered=created * self.packet_flits / (n_nodes * window),
             accepted=ejected / (self.pattern.fan_out * n_nodes * window),
             saturated=saturated or replay.stalled,
-            deadlocked=replay.stalled,
+            deadlocked=deadlocked or replay.stalled,
             packet_latency=self._packet_latency.latency(),
             network_latency=self._network_latency.latency(),
             zero_load_latency=None if hops is None else ROUTER_CYCLES * (hops + 1) + self.packet_flits,

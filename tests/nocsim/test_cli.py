@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import nocsim
 from cosa.schedule import Schedule
 from nocsim.cli import main
 from nocsim.conductor import Conductor
@@ -184,3 +185,16 @@ def test_a_time_limit_and_an_interrupt(
 def test_limits_out_of_range(schedule_file: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--schedule", str(schedule_file), option, "0"]) == 2
     assert option in error_of(capsys)
+
+
+@pytest.mark.parametrize("cycles", [1, 10, 100, 999, 1000, 1001, 4000])
+def test_ending_early_at_any_cycle(main_job: Schedule, cycles: int) -> None:
+    """The DRAM may have run a few cycles ahead; the result is still one."""
+    result = nocsim.simulate(main_job, max_cycles=cycles)
+    assert result.ended == "max_cycles" and result.cycles.total <= cycles
+    assert all(0 <= channel.busy_share <= 1 for channel in result.dram.channels)
+
+
+def test_limits_do_not_go_with_a_network(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--network", "dlrm", "--max-cycles", "5"]) == 2
+    assert "contradicts --max-cycles" in error_of(capsys)

@@ -190,6 +190,11 @@ def test_long_multicasts_can_deadlock() -> None:
     assert "DEADLOCKED" in text(r)
 
 
+def test_a_short_run_sees_a_deadlock_too() -> None:
+    """Well before the 20,000 cycles without movement after which the kernel gives up."""
+    assert result("multicast", (4, 4), 0.5, cycles=8_000, packet_flits=12).deadlocked
+
+
 @pytest.mark.parametrize(
     ("rate", "options", "message"),
     [
