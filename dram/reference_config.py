@@ -166,8 +166,11 @@ def _why_not(simulator: str, p: dict[str, Any]) -> str:
         return "no self refresh" if p["enable_self_refresh"] else "no refresh bank by bank"
     if simulator == "ramulator2":
         if p["dram"] != "DDR4":
-            return f"no controller for {p['dram']}"
-        return f"no row policy {p['row_policy']['impl']}"
+            return f"no controller for {p['dram']} (commands of two clocks, row and column command buses)"
+        return (
+            f"no row policy {p['row_policy']['impl']} (closing requests of its own beside RDA/WRA; data of two ranks "
+            "overlap there)"
+        )
     return f"no policy for {simulator}"
 
 
