@@ -75,9 +75,7 @@ def main() -> int:
         "machine": {"python": platform.python_version(), "processor": platform.machine(), "cores": os.cpu_count()},
         "load_average": os.getloadavg()[0],
         "requests_per_cpu_second": figures,
-        "targets": {
-            name: {"least": least, "met": figures["frfcfs"][name] >= least} for name, least in TARGETS.items()
-        },
+        "targets": {name: {"least": least, "met": figures["frfcfs"][name] >= least} for name, least in TARGETS.items()},
     }
     print(json.dumps(report, indent=2))
     return 0
