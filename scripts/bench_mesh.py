@@ -141,9 +141,13 @@ def measured_sends(path: Path) -> list[Send]:
 
 
 def in_kernel(sends: list[Send]) -> tuple[float, int]:
-    """Everything submitted before, one call: CPU seconds and the cycle of the last delivery."""
+    """All messages handed over at once, one call, all reports read: CPU seconds and the cycle of the last delivery.
+
+    Messages in and reports out is the least that endpoints inside the kernel would cost; deciding costs nothing here.
+    """
     mesh = Mesh(4, 5)
     state = mesh._state
+    started = time.process_time()
     for start, src, dsts, packets, multicast in sends:
         mesh.submit(src, dsts, packets, PACKET_FLITS, multicast=multicast, cycle=start)
     # hand all over and run through the reports, as endpoints inside the kernel would
@@ -155,10 +159,9 @@ def in_kernel(sends: list[Send]) -> tuple[float, int]:
     state.rec = np.zeros((len(sends) * 40 + 256) << k.RECORD_SHIFT, dtype=np.int64)
     state.head[k.RECORD_LIMIT] = len(sends) * 40
     state.bind()
-    started = time.process_time()
     state.step(1 << 40)
-    seconds = time.process_time() - started
-    return seconds, int(state.records()[:, 3].max())
+    last = max(cycle for _, _, _, cycle in state.records().tolist())
+    return time.process_time() - started, last
 
 
 def in_simpy(sends: list[Send]) -> tuple[float, int]:
