@@ -202,7 +202,7 @@ class Mesh:
             raise ValueError(f"cannot run back from cycle {head[k.CYCLE]} to {until}")
         until = min(until, FOREVER)
         while True:
-            self._state.step(min(until, later[0][0]) if later else until)
+            self._state.step_some(min(until, later[0][0]) if later else until)
             now = head[k.CYCLE]
             while later and later[0][0] <= now:
                 self._hand_over(heapq.heappop(later)[2])

@@ -12,6 +12,9 @@ from nocsim.kernel import mesh as k
 from nocsim.routing import output_link_table, unicast_link_table
 from nocsim.topology import N_PORTS, Topology
 
+_SLICE_CYCLES = 1 << 22
+"""Busy cycles of one compiled call: about a second on a large mesh."""
+
 FOREVER = 1 << 61
 """A cycle that is never reached."""
 _MAX_LINKS = 1 << 15  # link numbers are stored as int16 in the route rows
@@ -105,6 +108,8 @@ class MeshState:
         self.routes = unicast_link_table(topology).astype(np.int16).reshape(-1)
         self.tree_uses = np.ones(n_endpoints, dtype=np.int64)  # unicast rows are never free
         self._winners = _round_robin_winners()
+        self._slice_cycles = _SLICE_CYCLES
+        self._view = memoryview(self.head.data)
         self._args: tuple[Any, ...] = ()
         self.bind()
         self.reserve_slots(64)
@@ -115,6 +120,17 @@ class MeshState:
         """Run the compiled loop up to ``until_cycle`` or the first stop."""
         self.head[k.UNTIL] = until_cycle
         k.run_mesh(*self._args)
+
+    def step_some(self, until_cycle: int) -> None:
+        """The same, but at most some seconds of work: compiled code does not hear of Ctrl-C, its caller does.
+
+        Callers repeat it until they are where they want to be.
+        """
+        view = self._view
+        self.step(min(until_cycle, view[k.CYCLE] + self._slice_cycles))
+        quiet = view[k.N_FLITS] == 0 or view[k.N_STILL] >= k.SETTLED
+        # Quiet time is jumped over, so its slices may grow without bound.
+        self._slice_cycles = min(self._slice_cycles * 2, FOREVER) if quiet else _SLICE_CYCLES
 
     def records(self) -> npt.NDArray[np.int64]:
         """Records since the last call, a copy of shape (n, 4): kind, message, destination (-1: source), cycle."""

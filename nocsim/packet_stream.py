@@ -123,7 +123,7 @@ class Replay:
         """Run to cycle ``until``, or until nothing is left or can move."""
         state = self._state
         while not self.stalled and self.now < until:
-            state.step(until)
+            state.step_some(until)
             self._collect(state.records())
             if self.stalled:
                 self.deadlock = find_deadlock(state).renamed(self._number_of)
