@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache
@@ -200,7 +201,9 @@ def _run_missing(
             yield number, _named(network, number, run_layer, architecture, mapper, options)
         return
     # Fresh processes: a fork of a process with solver threads can hang.
-    with ProcessPoolExecutor(min(workers, len(missing)), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        min(workers, len(missing)), mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent
+    ) as pool:
         # Layers with most MACs first, so that no long one is left to the end.
         order = sorted(missing, key=lambda number: -network.layers[number].layer.macs)
         futures = {
@@ -212,8 +215,16 @@ def _run_missing(
                 number = futures[future]
                 yield number, _named(network, number, lambda *_, f=future: f.result())
         except BaseException:
+            # A layer under way is of no use any more, and may take long.
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """Ctrl-C reaches a whole group of processes; the parent ends its workers, quietly."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _named(network: Network, number: int, call: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
