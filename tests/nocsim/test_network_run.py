@@ -15,6 +15,7 @@ from cosa.errors import CosaError
 from cosa.networks import Network
 from nocsim import network_run
 from nocsim.cli import main
+from nocsim.conductor import Conductor
 from nocsim.network_run import NetworkResult, cache_key, run_network
 
 
@@ -100,6 +101,22 @@ def test_interrupted_runs_keep_what_is_done(small: Network, monkeypatch: pytest.
     monkeypatch.setattr(network_run, "run_layer", interrupted)
     result = run_network(small, cosa.load_architecture("simba_4x4"))
     assert not result.complete and len(result.layers) == 1
+
+
+def test_an_interrupt_within_a_simulation_leaves_the_layer_out(
+    small: Network, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    real, turns = Conductor._turn, []
+
+    def interrupted(self: Conductor, event: Any) -> None:
+        turns.append(event)
+        if len(turns) == 20:
+            raise KeyboardInterrupt
+        real(self, event)
+
+    monkeypatch.setattr(Conductor, "_turn", interrupted)
+    result = run_network(small, cosa.load_architecture("simba_4x4"), cache=tmp_path)
+    assert not result.complete and not result.layers and not list(tmp_path.iterdir())
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
