@@ -16,8 +16,19 @@ if TYPE_CHECKING:
     from nocsim.packets import Packet
     from nocsim.replay import replay_packets
     from nocsim.result import Result
+    from nocsim.topology import Topology
 
-__all__ = ["Accelerator", "Mesh", "Packet", "Parts", "Result", "SimulationError", "replay_packets", "simulate"]
+__all__ = [
+    "Accelerator",
+    "Mesh",
+    "Packet",
+    "Parts",
+    "Result",
+    "SimulationError",
+    "Topology",
+    "replay_packets",
+    "simulate",
+]
 
 _HOME = {
     "Accelerator": "nocsim.accelerator",
@@ -26,6 +37,7 @@ _HOME = {
     "Parts": "nocsim.accelerator",
     "Result": "nocsim.result",
     "SimulationError": "nocsim.errors",
+    "Topology": "nocsim.topology",
     "replay_packets": "nocsim.replay",
     "simulate": "nocsim.api",
 }

@@ -98,6 +98,7 @@ class Accelerator:
         self.conductor = Conductor(self.env)
         self.ledger = Ledger()
         self.ended: Ending = "finished"
+        self._end_cycle: int | None = None
         self.mesh: Mesh | None = None
         self.memory: Memory
         self.network: Network
@@ -284,7 +285,7 @@ class Accelerator:
     def run(self, limits: Limits | None = None, progress: Progress | None = None) -> float:
         """Simulate to the end or a limit; returns the seconds it took. `self.env.now` is then the total in cycles.
 
-        `self.ended` says how it ended; Ctrl-C ends it too.
+        `self.ended` says how it ended.
 
         Raises
         ------
@@ -299,9 +300,12 @@ class Accelerator:
         partial_bits = tensor_bits(self.traffic, "outputs", finished=False)
         processes: list[Any] = [x for pe in self.pes.values() for x in pe.start(self.pes, self.home, partial_bits)]
         everything = env.all_of([*processes, *feeds, self.home.finished()])
+        limits = limits or Limits()
         try:
-            self.ended = self._watch(everything, limits or Limits(), progress)
+            self.ended = self._watch(everything, limits, progress)
         except KeyboardInterrupt:
+            if not limits.keep_interrupted:
+                raise
             self.ended = "interrupted"
         except EmptySchedule:
             raise SimulationError(self._stuck()) from None
@@ -310,11 +314,14 @@ class Accelerator:
     def _watch(self, everything: Any, limits: Limits, progress: Progress | None) -> Ending:
         """Step from event to event until all is done or a limit is reached."""
         env = self.env
-        last_cycle = inf if limits.max_cycles is None else limits.max_cycles
+        last_cycle: float = inf
+        if limits.max_cycles is not None:
+            last_cycle = self.conductor.last_cycle = limits.max_cycles
         deadline = inf if limits.time_limit_seconds is None else time.monotonic() + limits.time_limit_seconds
         events = 0
         while not everything.processed:
-            if last_cycle < env.peek() < inf:
+            if env.peek() > last_cycle and (env.peek() < inf or env.now == last_cycle):
+                self._end_cycle = int(last_cycle)
                 return "max_cycles"
             env.step()
             events += 1
@@ -324,6 +331,18 @@ class Accelerator:
                 if time.monotonic() > deadline:
                     return "time_limit"
         return "finished"
+
+    @property
+    def end_cycle(self) -> int:
+        """The total; of a run that was ended early the cycle up to which anything was simulated."""
+        if self._end_cycle is not None:
+            return self._end_cycle
+        cycles = [int(self.env.now)]
+        if self.ended != "finished":
+            # The islands run up to the next thing that anybody can see, ahead of SimPy.
+            cycles += [self.mesh.now] if self.mesh is not None else []
+            cycles += [self.memory.cycle] if isinstance(self.memory, DramMemory) else []
+        return max(1, *cycles)
 
     @property
     def computed_share(self) -> float:

@@ -25,6 +25,7 @@ def simulate(
     parts: Parts | None = None,
     max_cycles: int | None = None,
     time_limit_seconds: float | None = None,
+    keep_interrupted: bool = False,
     progress: Progress | None = None,
 ) -> Result:
     """Simulate a schedule cycle by cycle.
@@ -37,8 +38,8 @@ def simulate(
     ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM, to see what
         each costs.
     parts: classes to build the machine from (see `nocsim.accelerator.Parts`).
-    max_cycles, time_limit_seconds: end the run early; the result then says so in `ended` and is partial, as after
-        Ctrl-C.
+    max_cycles, time_limit_seconds: end the run early; the result then says so in `ended` and is partial.
+    keep_interrupted: Ctrl-C gives a partial result as well instead of a KeyboardInterrupt.
     progress: called now and then with the share of steps computed and the cycle.
 
     Raises
@@ -62,7 +63,7 @@ def simulate(
     found = resolve(schedule, architecture, mesh)
     accelerator = Accelerator(found, ideal_network=ideal_network, ideal_memory=ideal_memory, parts=parts)
     loading = accelerator.load_kernels()
-    seconds = accelerator.run(Limits(max_cycles, time_limit_seconds), progress)
+    seconds = accelerator.run(Limits(max_cycles, time_limit_seconds, keep_interrupted), progress)
     timing = Timing(load_kernels_seconds=loading, simulate_seconds=seconds, total_seconds=time.perf_counter() - started)
     return collect(accelerator, timing)
 

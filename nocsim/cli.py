@@ -121,6 +121,7 @@ def run_command(
         ideal_memory=ideal_memory,
         max_cycles=max_cycles,
         time_limit_seconds=time_limit,
+        keep_interrupted=True,
         progress=line,
     )
     line.end()

@@ -11,7 +11,6 @@ from cosa.version import version
 from cosa.workload import TENSORS, Tensor
 from dram.advice import mapping_advice
 from nocsim.accelerator import Accelerator
-from nocsim.memory import DramMemory
 from nocsim.result import (
     Cycles,
     Dram,
@@ -32,7 +31,8 @@ from nocsim.topology import LinkKind
 
 def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
     """The result of an accelerator that has run."""
-    total = max(1, int(accelerator.env.now))
+    total = accelerator.end_cycle
+    whole = accelerator.ended == "finished"
     traffic, architecture, schedule = accelerator.traffic, accelerator.architecture, accelerator.schedule
     machine = _bound(accelerator)
     timeloop = evaluate_timeloop(schedule.layer, architecture, schedule.nest)
@@ -60,8 +60,8 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         ended=accelerator.ended,
         cycles=cycles,
         milliseconds=total / (architecture.clock_ghz * 1e6),
-        simulated_over_analytical=total / cycles.analytical,
-        simulated_over_bound=total / cycles.bound,
+        simulated_over_analytical=total / cycles.analytical if whole else None,
+        simulated_over_bound=total / cycles.bound if whole else None,
         mac_utilisation=schedule.layer.macs * accelerator.computed_share / (total * architecture.macs),
         pes=_pes(accelerator, total),
         flows=tuple(
@@ -192,9 +192,6 @@ def _dram(accelerator: Accelerator, total: int) -> Dram:
     clock_ghz = accelerator.architecture.clock_ghz
     channels = []
     advice = mapping_advice(config) if accelerator.channels else None
-    # A run that was ended early may have left the DRAM a few cycles ahead of SimPy's clock.
-    memory = accelerator.memory
-    total = max(total, memory.cycle if isinstance(memory, DramMemory) else 0)
     for number, channel in enumerate(accelerator.channels):
         channel.advance(total)
         stats = channel.stats

@@ -47,6 +47,8 @@ class Conductor:
         self._network: MeshNetwork | None = None
         self._memory: DramMemory | None = None
         self._awake = False
+        self.last_cycle = _NEVER
+        """The islands run no further than this (a limit of the run)."""
         self._reports: list[Report] = []
         self._done: list[Access] = []
 
@@ -66,7 +68,9 @@ class Conductor:
     def _turn(self, _: Any) -> None:
         mesh, memory = self._mesh, self._memory
         now = self._env.now
-        horizon = int(min(self._env.peek(), _NEVER))
+        if now >= self.last_cycle:
+            return
+        horizon = int(min(self._env.peek(), self.last_cycle))
         cycle = now
         reports: list[Report] = []
         done: list[Access] = []

@@ -16,10 +16,14 @@ Progress = Callable[[float, int], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """Ends a run early: no event after `max_cycles` is simulated; `time_limit_seconds` of wall-clock time."""
+    """Ends a run early: nothing after `max_cycles` is simulated; `time_limit_seconds` of wall-clock time.
+
+    With `keep_interrupted` Ctrl-C ends the run with a partial result too, else it is raised as everywhere.
+    """
 
     max_cycles: int | None = None
     time_limit_seconds: float | None = None
+    keep_interrupted: bool = False
 
 
 class ProgressLine:

@@ -42,16 +42,21 @@ def _cycles(result: Result) -> list[str]:
     cycles = result.cycles
     steps = f"{cycles.steps:,} steps of {cycles.cycles_per_step:,}"
     ideal = [name for name, on in (("network", result.ideal_network), ("memory", result.ideal_memory)) if on]
-    ratio = result.simulated_over_analytical
-    over_bound = f"simulated / bound {result.simulated_over_bound:.2f}"
+    over_analytical = _ratio("simulated / analytical", result.simulated_over_analytical)
+    over_bound = _ratio("simulated / bound", result.simulated_over_bound)
     note = f" with ideal {' and '.join(ideal)}" if ideal else ""
     return [
         f"{'simulated cycles' + note:36}{cycles.total:>14,}   {result.milliseconds:.3f} ms",
-        f"{'analytical cycles':36}{cycles.analytical:>14,}   simulated / analytical {ratio:.2f}",
-        f"{f'bound of the machine ({cycles.bound_by})':36}{cycles.bound:>14,}   {over_bound}",
+        f"{'analytical cycles':36}{cycles.analytical:>14,}{over_analytical}",
+        f"{f'bound of the machine ({cycles.bound_by})':36}{cycles.bound:>14,}{over_bound}",
         f"{'compute-only cycles':36}{cycles.compute_only:>14,}   {steps}",
         f"{'MAC utilisation':36}{result.mac_utilisation:>14.1%}",
     ]
+
+
+def _ratio(what: str, ratio: float | None) -> str:
+    """A partial run has none."""
+    return "" if ratio is None else f"   {what} {ratio:.2f}"
 
 
 def _pes(result: Result) -> list[str]:

@@ -160,7 +160,8 @@ class Timing(Model):
 class Result(FileModel):
     """Everything a run tells. `simulated_over_analytical` (in cycles) is what an analytical model does not see.
 
-    A run that was ended early (`ended`) is partial: its cycles go up to that moment, its words are what moved by then.
+    A run that was ended early (`ended`) is partial: its cycles go up to that moment, its words are what moved by then,
+    and it has no ratios to other models.
     """
 
     kind: Literal["simulation_result"] = "simulation_result"
@@ -177,8 +178,8 @@ class Result(FileModel):
     ended: Ending
     cycles: Cycles
     milliseconds: float
-    simulated_over_analytical: float
-    simulated_over_bound: float
+    simulated_over_analytical: float | None
+    simulated_over_bound: float | None
     mac_utilisation: float
     pes: tuple[PeCycles, ...]
     flows: tuple[FlowWords, ...]

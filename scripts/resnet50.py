@@ -54,7 +54,7 @@ def run_layer(entry: NetworkLayer, arch: str) -> Row:
         compute_cycles=result.cycles.compute_only,
         analytical_cycles=result.cycles.analytical,
         simulated_cycles=result.cycles.total,
-        simulated_over_analytical=result.simulated_over_analytical,
+        simulated_over_analytical=result.cycles.total / result.cycles.analytical,
         mac_utilisation=result.mac_utilisation,
         pe_computing_share=sum(pe.computing for pe in result.pes) / len(result.pes) / result.cycles.total,
         dram_row_hit_rate=hits / columns if columns else 0.0,

@@ -151,7 +151,7 @@ def test_a_run_can_be_ended_early(schedule_file: Path, capsys: pytest.CaptureFix
     half = whole["cycles"]["total"] // 2
     assert main([*options, "--max-cycles", str(half)]) == 0
     part = json.loads(capsys.readouterr().out)
-    assert part["ended"] == "max_cycles" and part["cycles"]["total"] <= half
+    assert part["ended"] == "max_cycles" and part["cycles"]["total"] == half
     assert sum(flow["sent_words"] for flow in part["flows"]) < sum(flow["sent_words"] for flow in whole["flows"])
     for pe in part["pes"]:
         parts = ("computing", "waiting_inputs", "waiting_weights", "waiting_partial_sums", "drain", "idle")
@@ -191,7 +191,9 @@ def test_limits_out_of_range(schedule_file: Path, option: str, capsys: pytest.Ca
 def test_ending_early_at_any_cycle(main_job: Schedule, cycles: int) -> None:
     """The DRAM may have run a few cycles ahead; the result is still one."""
     result = nocsim.simulate(main_job, max_cycles=cycles)
-    assert result.ended == "max_cycles" and result.cycles.total <= cycles
+    assert result.ended == "max_cycles" and result.cycles.total == cycles
+    assert result.simulated_over_bound is None and result.simulated_over_analytical is None
+    assert all(0 <= link.busy_share <= 1 for link in result.links)
     assert all(0 <= channel.busy_share <= 1 for channel in result.dram.channels)
 
 
