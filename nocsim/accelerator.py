@@ -11,7 +11,8 @@ from typing import Any
 import simpy
 from simpy.core import EmptySchedule
 
-from cosa.analytical.traffic import Residency, Traffic
+from cosa.analytical.routes import endpoint
+from cosa.analytical.traffic import Residency, Traffic, bytes_of
 from cosa.arch import Port
 from cosa.errors import InputError
 from cosa.schedule import Schedule
@@ -19,7 +20,7 @@ from cosa.validity import require_valid
 from cosa.workload import Tensor
 from dram.system import DramSystem
 from nocsim.conductor import Conductor
-from nocsim.dataflow import ReductionTree, StepTable, distinct_tiles, tensor_bits
+from nocsim.dataflow import ReductionTree, StepTable
 from nocsim.dram_port import READ, WRITE, AddressLayout, DramPort
 from nocsim.dram_setup import clocks_per_core_cycle, dram_config
 from nocsim.dram_side import DramSide
@@ -98,7 +99,7 @@ class Accelerator:
         self.conductor = Conductor(self.env)
         self.ledger = Ledger()
         self.ended: Ending = "finished"
-        self._end_cycle: int | None = None
+        self._nearest_known: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, int]] = {}
         self.mesh: Mesh | None = None
         self.memory: Memory
         self.network: Network
@@ -151,9 +152,8 @@ class Accelerator:
     # ---- building
 
     def _endpoint(self, port: Port) -> int:
-        columns, rows = self.topology.columns, self.topology.rows
-        column, row = port.router[0] % columns, port.router[1] % rows
-        return self.topology.endpoint_at(self.topology.router_at(column, row), _SIDES[port.side])
+        column, row, side = endpoint(self.architecture.require_noc(), port)
+        return self.topology.endpoint_at(self.topology.router_at(column, row), _SIDES[side])
 
     def _check_places(self, dram_endpoints: list[int], buffer_endpoints: list[int]) -> None:
         everything = [*dram_endpoints, *buffer_endpoints]
@@ -179,7 +179,11 @@ class Accelerator:
         return hops(self.topology, src, dst)
 
     def _nearest(self, sources: tuple[int, ...], dsts: tuple[int, ...]) -> tuple[int, int]:
-        return min(((s, d) for s in sources for d in dsts), key=lambda pair: (self._hops(*pair), pair))
+        # Asked for every transfer, but always about the same few places.
+        if (sources, dsts) not in self._nearest_known:
+            pairs = ((s, d) for s in sources for d in dsts)
+            self._nearest_known[sources, dsts] = min(pairs, key=lambda pair: (self._hops(*pair), pair))
+        return self._nearest_known[sources, dsts]
 
     def _slot(self, level: int) -> Slot:
         return Slot.of(self.env, self.architecture.levels[level].buffers)
@@ -194,9 +198,8 @@ class Accelerator:
         for tensor in ("weights", "inputs", "outputs"):
             residency, groups = self._dram_side(tensor)
             # Outputs are written at either width into the same place, so the region has room for partial sums.
-            bits = tensor_bits(self.traffic, tensor, finished=False)
-            tiles = distinct_tiles(residency) * groups
-            layout.reserve(tensor, tiles, -(-residency.tile.words * bits // 8))
+            bits = self.traffic.word_bits(tensor, finished=False)
+            layout.reserve(tensor, residency.distinct_tiles * groups, bytes_of(residency.tile.words, bits))
         return layout
 
     def _dram_side(self, tensor: Tensor) -> tuple[Residency, int]:
@@ -234,9 +237,7 @@ class Accelerator:
 
     def _output_home(self) -> OutputHome:
         traffic = self.traffic
-        widths = OutputWidths(
-            tensor_bits(traffic, "outputs", finished=True), tensor_bits(traffic, "outputs", finished=False)
-        )
+        widths = OutputWidths(traffic.word_bits("outputs"), traffic.word_bits("outputs", finished=False))
         own = traffic.global_buffer.get("outputs")
         if own is None:
             return DirectOutputs(self.env, traffic.pe["outputs"], self.dram, widths, self.ledger)
@@ -250,7 +251,7 @@ class Accelerator:
         from_dram: list[Feed] = []
         from_buffer: list[Feed] = []
         for tensor in OPERANDS:
-            bits = tensor_bits(self.traffic, tensor)
+            bits = self.traffic.word_bits(tensor)
             residency = self.traffic.pe[tensor]
             own = self.traffic.global_buffer.get(tensor)
             groups: list[tuple[Holder, ...]] = [
@@ -297,7 +298,7 @@ class Accelerator:
         feeds = [*self.dram.start(env, from_dram), *self.global_buffer.start(from_buffer)]
         roots = [self.pes[number] for number in self.roots]
         self.home.start(roots)
-        partial_bits = tensor_bits(self.traffic, "outputs", finished=False)
+        partial_bits = self.traffic.word_bits("outputs", finished=False)
         processes: list[Any] = [x for pe in self.pes.values() for x in pe.start(self.pes, self.home, partial_bits)]
         everything = env.all_of([*processes, *feeds, self.home.finished()])
         limits = limits or Limits()
@@ -321,7 +322,6 @@ class Accelerator:
         events = 0
         while not everything.processed:
             if env.peek() > last_cycle and (env.peek() < inf or env.now == last_cycle):
-                self._end_cycle = int(last_cycle)
                 return "max_cycles"
             env.step()
             events += 1
@@ -335,8 +335,8 @@ class Accelerator:
     @property
     def end_cycle(self) -> int:
         """The total; of a run that was ended early the cycle up to which anything was simulated."""
-        if self._end_cycle is not None:
-            return self._end_cycle
+        if self.ended == "max_cycles":
+            return self.conductor.last_cycle
         cycles = [int(self.env.now)]
         if self.ended != "finished":
             # The islands run up to the next thing that anybody can see, ahead of SimPy.

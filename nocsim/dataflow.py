@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from math import prod
 
+from cosa.analytical.routes import reduction_order
 from cosa.analytical.tiles import StridedLoop
 from cosa.analytical.traffic import Residency, Traffic
-from cosa.workload import REDUCTION, RELEVANT, Tensor
+from cosa.workload import REDUCTION, RELEVANT
 
 
 class Odometer:
@@ -84,11 +83,6 @@ def _tile_weights(residency: Residency, last: int) -> list[int]:
     return weights
 
 
-def distinct_tiles(residency: Residency) -> int:
-    """Tiles of an operand that have an address of their own."""
-    return prod(x.bound for x in residency.outer if x.dim in RELEVANT[residency.tensor])
-
-
 @dataclass(frozen=True)
 class Visit:
     """One stay of an output tile: whether it starts from zero, whether it leaves finished, and the earlier stay."""
@@ -153,25 +147,9 @@ class ReductionTree:
     @staticmethod
     def of(group: list[int], columns: int) -> ReductionTree:
         """The tree of a group of PE numbers on a mesh with so many columns."""
-        rows: dict[int, list[int]] = {}
-        for pe in sorted(group):
-            rows.setdefault(pe // columns, []).append(pe)
-        successor: dict[int, int] = {}
-        ends = []
-        for members in rows.values():
-            successor.update(pairwise(members))
-            ends.append(members[-1])
-        successor.update(pairwise(ends))
+        pairs, root = reduction_order(group, columns)
+        successor = dict(pairs)
         predecessors: dict[int, tuple[int, ...]] = dict.fromkeys(group, ())
         for pe, after in sorted(successor.items()):
             predecessors[after] = (*predecessors[after], pe)
-        return ReductionTree(ends[-1], successor, predecessors)
-
-
-def tensor_bits(traffic: Traffic, tensor: Tensor, *, finished: bool = True) -> int:
-    """Width of a word on the network: unfinished outputs, and finished ones not quantised, are partial sums."""
-    bits = traffic.layer.word_bits
-    if tensor != "outputs":
-        return bits.weights if tensor == "weights" else bits.inputs
-    quantised = finished and traffic.architecture.machine.finished_outputs == "quantised"
-    return bits.outputs if quantised else bits.partial_sums
+        return ReductionTree(root, successor, predecessors)

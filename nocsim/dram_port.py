@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import simpy
@@ -14,7 +13,7 @@ from cosa.arch import Machine
 from cosa.workload import Tensor
 from nocsim.memory import Memory
 from nocsim.mesh import Gate
-from nocsim.network import Arrival, Message, Network
+from nocsim.network import Arrival, Message, Network, ignore_arrival
 from nocsim.progress import Counter
 
 READ, WRITE = 0, 1
@@ -66,7 +65,6 @@ class _Read:
     burst: int
     stride: int
     on_arrival: Arrival
-    sent: Any
 
 
 @dataclass
@@ -140,7 +138,6 @@ class DramPort:
         self._streams: OrderedDict[str, deque[_Read]] = OrderedDict()
         self._work = Counter(env)
         self._taken = 0
-        self._in_flight = 0
         self._issued = 0
         self._completed = Counter(env)
         self._order: deque[_ReadBurst] = deque()
@@ -169,13 +166,11 @@ class DramPort:
         burst: int,
         stride: int,
         on_arrival: Arrival,
-    ) -> Any:
-        """Queue a read of `n_bytes`, every `stride`-th burst from `burst`; the event fires when all has left."""
-        sent = self._env.event()
+    ) -> None:
+        """Queue a read of `n_bytes`, every `stride`-th burst from `burst`."""
         queue = self._streams.setdefault(stream, deque())
-        queue.append(_Read(tensor, dsts, n_bytes, burst, stride, on_arrival, sent))
+        queue.append(_Read(tensor, dsts, n_bytes, burst, stride, on_arrival))
         self._work.add()
-        return sent
 
     def _serve_reads(self) -> Process:
         while True:
@@ -193,12 +188,11 @@ class DramPort:
         last = not read.n_bytes
         gate = Gate.HEAD if self._machine.dram_packet == "complete" else Gate.TAIL
         message = self._network.send(
-            self.endpoint, read.dsts, read.tensor, n_bytes, read.on_arrival if last else _ignore, gate
+            self.endpoint, read.dsts, read.tensor, n_bytes, read.on_arrival if last else ignore_arrival, gate
         )
         if last:
             queue.popleft()
             self._taken += 1
-            message.sent.callbacks.append(partial(_succeed, read.sent))
         chunk = _Chunk(message, self._network.packetiser.packets(n_bytes))
         limit = self._machine.reads_in_flight
         burst_bytes = self._layout.burst_bytes
@@ -257,11 +251,3 @@ class DramPort:
         for number in range(access.bursts):
             channel, address = self._layout.place(burst + number * stride)
             self._memory.submit(channel, WRITE, address, access)
-
-
-def _ignore(_: int) -> None:
-    """A part of a transfer has arrived: only the last part counts."""
-
-
-def _succeed(event: Any, _: Any) -> None:
-    event.succeed()

@@ -61,7 +61,6 @@ class DramSide:
 
     def transfer(
         self,
-        stream: str,
         tensor: Tensor,
         group: int,
         dsts: tuple[Holder, ...],
@@ -69,14 +68,8 @@ class DramSide:
         on_arrival: Callable[[int], None],
     ) -> Process:
         """Read a part of a tile and send it to a group of nodes. Returns at once: the ports keep the order."""
-        self.read(
-            stream,
-            tensor,
-            dsts,
-            self.layout.first_burst(tensor, part.tile_index, part.skip_bytes),
-            part.n_bytes,
-            on_arrival,
-        )
+        burst = self.layout.first_burst(tensor, part.tile_index, part.skip_bytes)
+        self.read(tensor, tensor, dsts, burst, part.n_bytes, on_arrival)
         return
         yield
 

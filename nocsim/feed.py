@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cosa.analytical.traffic import Residency
+from cosa.analytical.traffic import Residency, bytes_of
 from cosa.workload import Tensor
 from nocsim.dataflow import fetches
 from nocsim.holder import Holder, Slot
@@ -20,7 +20,6 @@ class Source(Protocol):
 
     def transfer(
         self,
-        stream: str,
         tensor: Tensor,
         group: int,
         dsts: tuple[Holder, ...],
@@ -65,6 +64,7 @@ class Feed:
     def run(self) -> Process:
         """The process."""
         upstream, slot = self.upstream if self.upstream else (None, None)
+        tile_bytes = bytes_of(self.residency.tile.words, self.word_bits)
         held, sent = 0, 0
         for fetch in fetches(self.residency, upstream):
             if slot and fetch.advances_upstream:
@@ -75,8 +75,7 @@ class Feed:
                     yield slot.arrived.reach(held)
             if not fetch.words:
                 continue
-            tile_bytes = -(-self.residency.tile.words * self.word_bits // 8)
-            n_bytes = -(-fetch.words * self.word_bits // 8)
+            part_bytes = bytes_of(fetch.words, self.word_bits)
             for number, group in enumerate(self.groups):
                 for node in group:
                     room = node.slots[self.tensor]
@@ -84,10 +83,8 @@ class Feed:
                         yield room.released.reach(room.room_for(sent))
                 tile = fetch.tile_index * len(self.groups) + number
                 self._ledger.sent(self._key, fetch.words)
-                part = Part(tile, n_bytes, tile_bytes - n_bytes)
-                yield from self.source.transfer(
-                    f"{self.tensor}", self.tensor, number, group, part, self._arrival(group, fetch.words)
-                )
+                part = Part(tile, part_bytes, tile_bytes - part_bytes)
+                yield from self.source.transfer(self.tensor, number, group, part, self._arrival(group, fetch.words))
             sent += 1
         if slot:
             slot.released.add()

@@ -11,7 +11,7 @@ from cosa.workload import Tensor
 from nocsim.dram_side import Nearest
 from nocsim.feed import Feed, Part
 from nocsim.holder import Holder, Slot
-from nocsim.network import Network
+from nocsim.network import Network, ignore_arrival
 
 Process = Generator[Any, Any, None]
 
@@ -62,7 +62,6 @@ class GlobalBuffer(Holder):
 
     def transfer(
         self,
-        stream: str,
         tensor: Tensor,
         group: int,
         dsts: tuple[Holder, ...],
@@ -70,7 +69,7 @@ class GlobalBuffer(Holder):
         on_arrival: Callable[[int], None],
     ) -> Process:
         """Send a part of a tile to a group of PEs; returns when it has left."""
-        yield from self.send_to(stream, tensor, group, dsts, part.n_bytes, on_arrival)
+        yield from self.send_to(tensor, tensor, group, dsts, part.n_bytes, on_arrival)
 
     def send_to(
         self,
@@ -87,9 +86,5 @@ class GlobalBuffer(Holder):
         while n_bytes:
             chunk = min(n_bytes, self._chunk_bytes or n_bytes)
             n_bytes -= chunk
-            message = self._network.send(port, endpoints, tensor, chunk, _ignore if n_bytes else on_arrival)
+            message = self._network.send(port, endpoints, tensor, chunk, ignore_arrival if n_bytes else on_arrival)
             yield message.sent
-
-
-def _ignore(_: int) -> None:
-    """A part of a transfer has arrived: only the last part counts."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import simpy
 
@@ -14,6 +15,10 @@ from nocsim.mesh import Gate, Mesh, ReportKind
 
 Arrival = Callable[[int], None]
 """Called with the endpoint at which a message has arrived whole."""
+
+
+def ignore_arrival(_: int) -> None:
+    """For all parts of a transfer but the last, which alone counts."""
 
 
 @dataclass
@@ -31,9 +36,10 @@ class Message:
     __slots__ = ("dsts", "n_bytes", "number", "on_arrival", "open_tokens", "pending", "sent", "src", "tensor")
 
     def __init__(
-        self, number: int, src: int, dsts: tuple[int, ...], tensor: Tensor, n_bytes: int, sent: Any, arrival: Arrival
+        self, src: int, dsts: tuple[int, ...], tensor: Tensor, n_bytes: int, sent: Any, arrival: Arrival
     ) -> None:
-        self.number, self.src, self.dsts, self.tensor, self.n_bytes = number, src, dsts, tensor, n_bytes
+        self.number = -1  # the mesh gives one
+        self.src, self.dsts, self.tensor, self.n_bytes = src, dsts, tensor, n_bytes
         self.sent, self.on_arrival = sent, arrival
         self.pending = len(dsts)
         self.open_tokens = 0
@@ -62,14 +68,20 @@ class Packetiser:
         return (self.packets(n_bytes) - 1) * self.full_flits + self.last_flits(n_bytes)
 
 
-class Network(Protocol):
-    """Moves messages. Replaceable as a whole: the mesh, or `IdealNetwork` to see what the mesh costs."""
+class Network(ABC):
+    """Moves messages and keeps the books. Replaceable as a whole: `MeshNetwork`, or `IdealNetwork` to see its cost.
 
-    packetiser: Packetiser
+    `loads` has what each (tensor, source, destinations) carried, `received_bytes` what each (tensor, endpoint) got.
+    """
+
     releases_quietly: bool
     """Whether `release` can be called outside SimPy's present, because nothing is heard of before the mesh runs on."""
-    loads: dict[tuple[Tensor, int, tuple[int, ...]], Load]
-    received_bytes: dict[tuple[Tensor, int], int]
+
+    def __init__(self, env: simpy.Environment, noc: Noc) -> None:
+        self._env = env
+        self.packetiser = Packetiser(noc)
+        self.loads: dict[tuple[Tensor, int, tuple[int, ...]], Load] = {}
+        self.received_bytes: dict[tuple[Tensor, int], int] = {}
 
     def send(
         self,
@@ -81,24 +93,21 @@ class Network(Protocol):
         gate: Gate = Gate.NONE,
     ) -> Message:
         """Queue a message at its source; a gated one needs `release` for each of its packets."""
-
-    def release(self, message: Message, packets: int) -> None:
-        """Let so many more packets of a gated message go."""
-
-
-class _Accounts:
-    """The books every network keeps: what each (tensor, source, destinations) carried, what each endpoint received."""
-
-    def __init__(self, noc: Noc) -> None:
-        self.packetiser = Packetiser(noc)
-        self.loads: dict[tuple[Tensor, int, tuple[int, ...]], Load] = {}
-        self.received_bytes: dict[tuple[Tensor, int], int] = {}
-
-    def _book_sent(self, src: int, dsts: tuple[int, ...], tensor: Tensor, n_bytes: int) -> None:
+        message = Message(src, dsts, tensor, n_bytes, self._env.event(), on_arrival)
         load = self.loads.setdefault((tensor, src, dsts), Load())
         load.packets += self.packetiser.packets(n_bytes)
         load.flits += self.packetiser.flits(n_bytes)
         load.n_bytes += n_bytes
+        self._put(message, gate)
+        return message
+
+    @abstractmethod
+    def _put(self, message: Message, gate: Gate) -> None:
+        """Take a new message."""
+
+    @abstractmethod
+    def release(self, message: Message, packets: int) -> None:
+        """Let so many more packets of a gated message go."""
 
     def _arrived(self, message: Message, dst: int) -> None:
         key = (message.tensor, dst)
@@ -106,35 +115,29 @@ class _Accounts:
         message.on_arrival(dst)
 
 
-class MeshNetwork(_Accounts):
+class MeshNetwork(Network):
     """The cycle-exact mesh behind the conductor."""
 
     releases_quietly = True
 
     def __init__(self, env: simpy.Environment, mesh: Mesh, noc: Noc, wake: Callable[[], None]) -> None:
-        super().__init__(noc)
-        self._env, self._mesh, self._wake = env, mesh, wake
+        super().__init__(env, noc)
+        self._mesh, self._wake = mesh, wake
         self._messages: dict[int, Message] = {}
 
-    def send(
-        self,
-        src: int,
-        dsts: tuple[int, ...],
-        tensor: Tensor,
-        n_bytes: int,
-        on_arrival: Arrival,
-        gate: Gate = Gate.NONE,
-    ) -> Message:
-        """See `Network`."""
-        cut = self.packetiser
-        number = self._mesh.submit(
-            src, dsts, cut.packets(n_bytes), cut.full_flits, cut.last_flits(n_bytes), gate=gate, cycle=self._env.now
+    def _put(self, message: Message, gate: Gate) -> None:
+        cut, n_bytes = self.packetiser, message.n_bytes
+        message.number = self._mesh.submit(
+            message.src,
+            message.dsts,
+            cut.packets(n_bytes),
+            cut.full_flits,
+            cut.last_flits(n_bytes),
+            gate=gate,
+            cycle=self._env.now,
         )
-        message = Message(number, src, dsts, tensor, n_bytes, self._env.event(), on_arrival)
-        self._messages[number] = message
-        self._book_sent(src, dsts, tensor, n_bytes)
+        self._messages[message.number] = message
         self._wake()
-        return message
 
     def release(self, message: Message, packets: int) -> None:
         """See `Network`."""
@@ -153,33 +156,16 @@ class MeshNetwork(_Accounts):
         self._arrived(message, dst)
 
 
-class IdealNetwork(_Accounts):
+class IdealNetwork(Network):
     """Unlimited bandwidth, zero latency: every message arrives in the cycle in which it is sent."""
 
     releases_quietly = False
 
-    def __init__(self, env: simpy.Environment, noc: Noc) -> None:
-        super().__init__(noc)
-        self._env = env
-        self._number = 0
-
-    def send(
-        self,
-        src: int,
-        dsts: tuple[int, ...],
-        tensor: Tensor,
-        n_bytes: int,
-        on_arrival: Arrival,
-        gate: Gate = Gate.NONE,
-    ) -> Message:
-        """See `Network`."""
-        self._number += 1
-        message = Message(self._number, src, dsts, tensor, n_bytes, self._env.event(), on_arrival)
-        message.open_tokens = self.packetiser.packets(n_bytes) if gate != Gate.NONE else 0
-        self._book_sent(src, dsts, tensor, n_bytes)
-        if not message.open_tokens:
+    def _put(self, message: Message, gate: Gate) -> None:
+        if gate == Gate.NONE:
             self._deliver(message)
-        return message
+        else:
+            message.open_tokens = self.packetiser.packets(message.n_bytes)
 
     def release(self, message: Message, packets: int) -> None:
         """See `Network`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import simpy
 
-from cosa.analytical.traffic import Node, Residency
+from cosa.analytical.traffic import Node, Residency, bytes_of
 from nocsim.dataflow import Visit, visits
 from nocsim.dram_side import DramSide
 from nocsim.ledger import FlowKey, Ledger
@@ -46,7 +46,7 @@ class OutputWidths:
 
     def n_bytes(self, words: int, final: bool) -> int:
         """Bytes of so many words."""
-        return -(-words * (self.final_bits if final else self.partial_bits) // 8)
+        return bytes_of(words, self.final_bits if final else self.partial_bits)
 
 
 class DirectOutputs:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import simpy
 
-from cosa.analytical.traffic import Residency
+from cosa.analytical.traffic import Residency, bytes_of
 from cosa.arch import Machine, Pe
 from nocsim.dataflow import Odometer, ReductionTree, StepTable, visits
 from nocsim.holder import Holder, Slot
@@ -152,9 +152,9 @@ class ProcessingElement(Holder):
         """Send partial sums to the next PE of the reduction, which must have finished its own part."""
         if successor.computed.value < done:
             yield successor.computed.reach(done)
-        n_bytes = -(-self._outputs.tile.words * self._partial_bits // 8)
+        tile_bytes = bytes_of(self._outputs.tile.words, self._partial_bits)
         self._ledger.sent(_REDUCTION, self._outputs.tile.words)
-        yield from self.send(successor.endpoints[0], n_bytes, lambda _: successor.receive_partial_sums(self.number))
+        yield from self.send(successor.endpoints[0], tile_bytes, lambda _: successor.receive_partial_sums(self.number))
 
     def receive_partial_sums(self, sender: int) -> None:
         """Add what has arrived; with a finite adder this takes time after the last word."""

@@ -24,7 +24,7 @@ from math import ceil
 from typing import Literal
 
 from cosa.analytical.routes import Endpoint, Link, endpoint, multicast_links, pe_endpoint, reduction_order
-from cosa.analytical.traffic import Residency, Traffic
+from cosa.analytical.traffic import Residency, Traffic, bytes_of
 from cosa.arch import Noc
 from cosa.workload import Tensor
 
@@ -113,33 +113,27 @@ def transfers(traffic: Traffic) -> Iterator[Transfer]:
     noc = traffic.architecture.require_noc()
     buffer: Ports = tuple(endpoint(noc, port) for port in noc.global_buffer_ports)
     dram: Ports = tuple(endpoint(noc, port) for port in noc.dram_ports)
-    bits = traffic.layer.word_bits
     for tensor in ("weights", "inputs", "outputs"):
         pe, own = traffic.pe[tensor], traffic.global_buffer.get(tensor)
         near = buffer if own else dram
         groups = [pes for _, pes in traffic.placement.groups(pe.tile)]
         if tensor != "outputs":
-            width = bits.weights if tensor == "weights" else bits.inputs
+            width = traffic.word_bits(tensor)
             for pes in groups:
                 yield from _fills(pe, near, tuple((pe_endpoint(noc, number),) for number in pes), width)
             if own:
                 yield from _fills(own, dram, (buffer,), width)
             continue
-        quantised = traffic.architecture.machine.finished_outputs == "quantised"
-        widths = (bits.outputs if quantised else bits.partial_sums), bits.partial_sums
+        widths = traffic.word_bits(tensor), traffic.word_bits(tensor, finished=False)
         for pes in groups:
             pairs, root = reduction_order(pes, noc.pe_columns)
-            n_bytes = _bytes(pe.tile.words, bits.partial_sums)
+            tile_bytes = bytes_of(pe.tile.words, traffic.word_bits(tensor, finished=False))
             for source, destination in pairs:
                 ends = (pe_endpoint(noc, source),), ((pe_endpoint(noc, destination),),)
-                yield Transfer("outputs", "reduction", *ends, n_bytes, pe.visits)
+                yield Transfer("outputs", "reduction", *ends, tile_bytes, pe.visits)
             yield from _outputs(pe, (pe_endpoint(noc, root),), near, *widths)
         if own:
             yield from _outputs(own, buffer, dram, *widths)
-
-
-def _bytes(words: int, bits: int) -> int:
-    return -(-words * bits // 8)
 
 
 def _fills(residency: Residency, source: Ports, destinations: tuple[Ports, ...], bits: int) -> Iterator[Transfer]:
@@ -148,17 +142,17 @@ def _fills(residency: Residency, source: Ports, destinations: tuple[Ports, ...],
         sizes[words] += residency.times(j)
     for words, count in sizes.items():
         if words and count:
-            yield Transfer(residency.tensor, "fill", source, destinations, _bytes(words, bits), count)
+            yield Transfer(residency.tensor, "fill", source, destinations, bytes_of(words, bits), count)
 
 
 def _outputs(
     residency: Residency, inner: Ports, outer: Ports, final_bits: int, partial_bits: int
 ) -> Iterator[Transfer]:
     words, again = residency.tile.words, residency.visits - residency.distinct_tiles
-    yield Transfer("outputs", "final", inner, (outer,), _bytes(words, final_bits), residency.distinct_tiles)
+    yield Transfer("outputs", "final", inner, (outer,), bytes_of(words, final_bits), residency.distinct_tiles)
     if again:
-        yield Transfer("outputs", "partial", inner, (outer,), _bytes(words, partial_bits), again)
-        yield Transfer("outputs", "reload", outer, (inner,), _bytes(words, partial_bits), again)
+        yield Transfer("outputs", "partial", inner, (outer,), bytes_of(words, partial_bits), again)
+        yield Transfer("outputs", "reload", outer, (inner,), bytes_of(words, partial_bits), again)
 
 
 def loads(traffic: Traffic) -> Loads:

@@ -26,6 +26,11 @@ from cosa.workload import RELEVANT, TENSORS, Dim, Layer, Tensor
 Node = Literal["pe", "global_buffer", "dram"]
 
 
+def bytes_of(words: int, bits: int) -> int:
+    """Bytes that so many words of so many bits take together."""
+    return -(-words * bits // 8)
+
+
 class Residency:
     """A tensor in one kind of node: its tile, and how the tile moves when each loop outside steps.
 
@@ -171,6 +176,14 @@ class Traffic:
             self.pe[tensor] = Residency(layer, tensor, self.loops, stores[-1], mesh - 1, halo)
             if tensor in inner[mesh].keeps:
                 self.global_buffer[tensor] = Residency(layer, tensor, self.loops, mesh, mesh, halo)
+
+    def word_bits(self, tensor: Tensor, *, finished: bool = True) -> int:
+        """Width of a word on the network: unfinished outputs, and finished ones not quantised, are partial sums."""
+        bits = self.layer.word_bits
+        if tensor != "outputs":
+            return bits.weights if tensor == "weights" else bits.inputs
+        quantised = finished and self.architecture.machine.finished_outputs == "quantised"
+        return bits.outputs if quantised else bits.partial_sums
 
     @cached_property
     def step_loops(self) -> list[StridedLoop]:

@@ -53,6 +53,13 @@ def test_reductions_are_those_of_the_simulator() -> None:
         assert (dict(pairs), root) == (tree.successor, tree.root)
 
 
+def test_reductions_go_along_rows_and_then_down() -> None:
+    """PEs 0, 3 / 4, 7 / 9 of four columns: written out, since the simulator builds its trees from the same pairs."""
+    assert reduction_order([9, 0, 7, 3, 4], 4) == ([(0, 3), (4, 7), (3, 7), (7, 9)], 9)
+    tree = ReductionTree.of([9, 0, 7, 3, 4], 4)
+    assert tree.predecessors == {0: (), 3: (0,), 4: (), 7: (3, 4), 9: (7,)}
+
+
 @pytest.mark.parametrize("name", ["simba_4x4", "cosa2021", "simba_8x8"])
 def test_flits_are_those_of_one_message(name: str) -> None:
     noc = load_architecture(name).require_noc()
