@@ -13,18 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cosa.errors import InfeasibleError, InputError, nearest_of
-from cosa.terminal import check_output, out, out_json, out_lines, run
+from cosa.terminal import application, check_output, out, out_json, out_lines, run
 
 if TYPE_CHECKING:
     from cosa.schedule import Schedule
 
-app = typer.Typer(
-    name="cosa",
-    help="Schedules layers of neural networks on spatial accelerators by mixed-integer programming.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = application("cosa", "Schedules layers of neural networks on spatial accelerators by mixed-integer programming.")
 
 CONVENTIONS = ("timeloop", "exact")
 SCHEMAS = ("layer", "architecture", "schedule")
@@ -35,25 +29,6 @@ CONVERT_HELP = f"What to make: {', '.join(CONVERSIONS)}."
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     return run(app, "cosa", argv)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from cosa.version import version
-
-        out(f"cosa {version()}\n")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def _root(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    if context.invoked_subcommand is None:
-        out(context.get_help() + "\n")
 
 
 def _complete_networks() -> list[str]:

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -227,8 +229,12 @@ def require_writable(path: str | Path) -> None:
         raise _unwritable(path, error) from None
 
 
-def write_atomic(path: str | Path, text: str) -> None:
-    """Write `text` so that the file appears whole or not at all.
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A stream for a file that appears whole or not at all, also when it is too large to be held in memory.
+
+    It goes into a temporary file beside `path`, which takes its place at the end of the block. If the block raises,
+    `path` is left as it was. Pipes and devices are written as they are, a symbolic link stays one.
 
     Raises
     ------
@@ -239,23 +245,36 @@ def write_atomic(path: str | Path, text: str) -> None:
         if target.exists() and not target.is_file():
             # A pipe or /dev/stdout can't be replaced by renaming.
             _require_not_folder(target)
-            target.write_text(text, encoding="utf-8")
+            with target.open("wb") as stream:
+                yield stream
             return
         _require_not_protected(target)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".cosa-", suffix=".tmp")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".cosa-", suffix=".tmp")
+        temporary = Path(name)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
             # mkstemp makes private files; give the result the usual mode.
             mask = os.umask(0)
             os.umask(mask)
-            Path(temporary).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
-            Path(temporary).replace(target)
+            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
+            temporary.replace(target)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def write_atomic(path: str | Path, text: str) -> None:
+    """Write `text` so that the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError: the place can't be written.
+    """
+    with whole_file(path) as stream:
+        stream.write(text.encode())
 
 
 def _final(path: str | Path) -> Path:

@@ -21,6 +21,36 @@ import typer
 from cosa.errors import CosaError, InputError
 
 
+def application(name: str, text: str) -> typer.Typer:
+    """A typer application whose bare call prints its help, with `--version`; errors stay plain lines."""
+    app = typer.Typer(
+        name=name,
+        help=text,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            from cosa.version import version
+
+            out(f"{name} {version()}\n")
+            raise typer.Exit
+
+    @app.callback(invoke_without_command=True)
+    def root(
+        context: typer.Context,
+        version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ) -> None:
+        if context.invoked_subcommand is None:
+            out(context.get_help() + "\n")
+
+    return app
+
+
 def run(app: typer.Typer, name: str, argv: Sequence[str] | None) -> int:
     """Run one command of an application and return its exit code."""
     from typer.main import get_command

@@ -12,16 +12,12 @@ from typing import Annotated
 import typer
 
 from cosa.errors import InputError
-from cosa.terminal import check_output, out, out_json, run
+from cosa.terminal import application, check_output, out, out_json, run
 from nocsim import cli_network
 from nocsim.published import cli as published_cli
 
-app = typer.Typer(
-    name="nocsim",
-    help="Simulates schedules on a spatial accelerator cycle by cycle: PEs, global buffer, mesh and DRAM.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = application(
+    "nocsim", "Simulates schedules on a spatial accelerator cycle by cycle: PEs, global buffer, mesh and DRAM."
 )
 
 cli_network.register(app)
@@ -31,25 +27,6 @@ published_cli.register(app)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     return run(app, "nocsim", argv)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from cosa.version import version
-
-        out(f"nocsim {version()}\n")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def _root(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    if context.invoked_subcommand is None:
-        out(context.get_help() + "\n")
 
 
 @app.command("run")

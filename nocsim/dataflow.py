@@ -6,14 +6,22 @@ loop that has just advanced, what has to move (`cosa.analytical.traffic` says ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from cosa.analytical.routes import reduction_order
-from cosa.analytical.tiles import StridedLoop
 from cosa.analytical.traffic import Residency, Traffic
 from cosa.workload import REDUCTION, RELEVANT
+
+
+class Bounded(Protocol):
+    """What the odometer needs of a loop."""
+
+    @property
+    def bound(self) -> int:
+        """Its bound."""
 
 
 class Odometer:
@@ -22,7 +30,7 @@ class Odometer:
     `indices` holds the loop indices at that moment; all loops inside the one that advanced stand at 0.
     """
 
-    def __init__(self, loops: list[StridedLoop]) -> None:
+    def __init__(self, loops: Sequence[Bounded]) -> None:
         self.loops = loops
         self.indices = [0] * len(loops)
 
@@ -38,6 +46,13 @@ class Odometer:
                 return
             indices[j] += 1
             yield j
+
+
+def all_indices(loops: Sequence[Bounded]) -> Iterator[tuple[int, ...]]:
+    """The loop indices of every iteration, the last loop fastest."""
+    odometer = Odometer(loops)
+    for _ in odometer:
+        yield tuple(odometer.indices)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.errors import InputError
+from cosa.files import whole_file
 from nocsim.pictures import PICTURE_ENDINGS, new_figure, save_figure
 from nocsim.topology import LinkKind, Port, Topology
-from nocsim.whole_file import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.errors import InputError
+from cosa.files import whole_file
 from nocsim.topology import Topology
-from nocsim.whole_file import whole_file
 
 if TYPE_CHECKING:
     from nocsim.stall import Deadlock

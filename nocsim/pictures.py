@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cosa.errors import InputError
-from nocsim.whole_file import whole_file
+from cosa.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

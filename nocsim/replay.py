@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cosa.files import whole_file
 from nocsim.packet_files import Block, packet_blocks, read_packets
 from nocsim.packet_stream import BLOCK_PACKETS, STALL_LIMIT_CYCLES, Replay
 from nocsim.packets import (
@@ -23,7 +24,6 @@ from nocsim.packets import (
 )
 from nocsim.stall import Deadlock
 from nocsim.topology import Topology
-from nocsim.whole_file import whole_file
 
 __all__ = ["Deliveries", "Packet", "PacketError", "Packets", "read_packets", "replay_packets", "replay_packets_file"]
 

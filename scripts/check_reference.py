@@ -11,15 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cosa.analytical.reference import analytical_cases
 from cosa.interop.reference import timeloop_files_cases
 from dram.reference import dram_cases
-from nocsim.published.reference import endtoend_cases
+from nocsim.published.reference import endtoend_cases, first_difference
 from nocsim.replay import read_packets, replay_packets
 
 
@@ -44,14 +43,6 @@ def noc_difference(folder: Path, case: dict[str, Any]) -> str | None:
     except (OSError, ValueError) as error:
         return str(error)
     return first_difference((line.strip() for line in expected if line.strip()), deliveries.lines())
-
-
-def first_difference(expected: Iterable[str], computed: Iterable[str]) -> str | None:
-    """First pair of lines that differ, None if all are equal."""
-    for number, (theirs, ours) in enumerate(zip_longest(expected, computed), start=1):
-        if theirs != ours:
-            return f"line {number}: reference {theirs!r}, computed {ours!r}"
-    return None
 
 
 CHECKS = {

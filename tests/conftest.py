@@ -31,10 +31,12 @@ class Ran:
             assert part in self.err
 
 
-@pytest.fixture
-def cosa(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """The command ``cosa`` as a function of its arguments."""
-    from cosa.cli import main
+Command = Callable[..., Ran]
+"""A program as a function of its arguments."""
+
+
+def command(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]) -> Command:
+    """A program run in this process."""
 
     def run(*argv: str | Path) -> Ran:
         capsys.readouterr()
@@ -43,6 +45,20 @@ def cosa(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
         return Ran(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def cosa(capsys: pytest.CaptureFixture[str]) -> Command:
+    from cosa.cli import main
+
+    return command(main, capsys)
+
+
+@pytest.fixture
+def nocsim(capsys: pytest.CaptureFixture[str]) -> Command:
+    from nocsim.cli import main
+
+    return command(main, capsys)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from cosa.errors import InputError
 from cosa.schedule import Loop, Schedule
 from cosa.validity import extents
 from cosa.workload import TENSORS, Dim, Tensor
-from nocsim.dataflow import ReductionTree
+from nocsim.dataflow import ReductionTree, all_indices
 from nocsim.published.transactions import Operation, Transaction
 
 RELEVANT: dict[Tensor, frozenset[Dim]] = {
@@ -66,23 +66,10 @@ class _Steps:
         return bool(reductions) and indices[reductions[-1]] > 0 and self.at_first("outputs", indices)
 
     def __iter__(self) -> Iterator[Indices]:
-        return _count([loop.bound for loop in self.loops])
+        return all_indices(self.loops)
 
     def __len__(self) -> int:
         return prod(loop.bound for loop in self.loops)
-
-
-def _count(bounds: list[int]) -> Iterator[Indices]:
-    indices = [0] * len(bounds)
-    while True:
-        yield tuple(indices)
-        place = len(bounds) - 1
-        while place >= 0 and indices[place] == bounds[place] - 1:
-            indices[place] = 0
-            place -= 1
-        if place < 0:
-            return
-        indices[place] += 1
 
 
 @dataclass
@@ -145,7 +132,7 @@ class PublishedDataflow:
     def _group(self, tensor: Tensor) -> list[list[int]]:
         """PEs with equal indices of the spatial loops that touch a tensor; PEs without work belong to none."""
         groups: dict[Indices, list[int]] = {}
-        for indices in _count([loop.bound for loop in self._spatial]):
+        for indices in all_indices(self._spatial):
             pairs = zip(self._spatial, indices, strict=True)
             key = tuple(index for loop, index in pairs if loop.dim in RELEVANT[tensor])
             groups.setdefault(key, []).append(self._number(indices))

@@ -31,7 +31,7 @@ def endtoend_cases(folder: Path) -> Iterator[tuple[str, str | None]]:
             transactions = read_transactions(path)
             replay = replay_transactions(transactions, _COLUMNS, _ROWS, "none" if variant == "no_dram" else variant)
             computed = [*time_lines(transactions, replay.times), str(replay.total_cycles)]
-            difference = _first_difference([*expected, str(total)], computed)
+            difference = first_difference([*expected, str(total)], computed)
         except (OSError, ValueError, KeyError, CosaError) as error:
             difference = repr(error)
         yield f"{case}.{variant}", difference
@@ -47,7 +47,7 @@ def _generated_difference(mapping: Path, expected: Path) -> str | None:
         lines = expected.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError, KeyError, CosaError) as error:
         return repr(error)
-    return _first_difference((",".join(line.split(",")[:_INPUTS]) for line in lines), computed)
+    return first_difference((",".join(line.split(",")[:_INPUTS]) for line in lines), computed)
 
 
 def published_schedule(path: Path) -> Schedule:
@@ -64,7 +64,8 @@ def published_schedule(path: Path) -> Schedule:
     return schedule
 
 
-def _first_difference(expected: Iterable[str], computed: Iterable[str]) -> str | None:
+def first_difference(expected: Iterable[str], computed: Iterable[str]) -> str | None:
+    """First pair of lines that differ, None if all are equal."""
     for number, (theirs, ours) in enumerate(zip_longest(expected, computed), start=1):
         if theirs != ours:
             return f"line {number}: reference {theirs!r}, computed {ours!r}"

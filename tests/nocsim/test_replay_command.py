@@ -6,29 +6,14 @@ import gzip
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Ran
+from tests.conftest import Command as Nocsim
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "noc"
 HEADER = "packet,kind,src,dsts,inject_cycle,n_flits\n"
-Nocsim = Callable[..., Ran]
-
-
-@pytest.fixture
-def nocsim(capsys: pytest.CaptureFixture[str]) -> Nocsim:
-    from nocsim.cli import main
-
-    def run(*argv: str | Path) -> Ran:
-        capsys.readouterr()
-        code = main([str(word) for word in argv])
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return run
 
 
 def case(tmp_path: Path, name: str, kind: str = "packets") -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +14,7 @@ from nocsim.topology import Topology
 from nocsim.traffic import Traffic, TrafficResult, sweep, sweep_rates
 from nocsim.traffic_patterns import PATTERNS, Pattern, permutation
 from nocsim.traffic_report import table, text
-from tests.conftest import Ran
-
-Nocsim = Callable[..., Ran]
-
-
-@pytest.fixture
-def nocsim(capsys: pytest.CaptureFixture[str]) -> Nocsim:
-    from nocsim.cli import main
-
-    def run(*argv: str | Path) -> Ran:
-        capsys.readouterr()
-        code = main([str(word) for word in argv])
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return run
+from tests.conftest import Command as Nocsim
 
 
 def result(name: str, mesh: tuple[int, int], rate: float, cycles: int = 4000, **options: int) -> TrafficResult:
