@@ -13,8 +13,8 @@ from simpy.core import EmptySchedule
 
 from cosa.analytical.routes import endpoint
 from cosa.analytical.traffic import Residency, Traffic, bytes_of
-from cosa.arch import Port
 from cosa.errors import InputError
+from cosa.noc import Port
 from cosa.schedule import Schedule
 from cosa.validity import require_valid
 from cosa.workload import Tensor

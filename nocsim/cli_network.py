@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cosa.arch import parse_mesh
 from cosa.errors import InputError
+from cosa.noc import parse_mesh
 from cosa.terminal import check_output, out
 
 if TYPE_CHECKING:

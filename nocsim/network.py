@@ -9,7 +9,7 @@ from typing import Any
 
 import simpy
 
-from cosa.arch import Noc
+from cosa.noc import Noc
 from cosa.workload import Tensor
 from nocsim.mesh import Gate, Mesh, ReportKind
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cosa.arch import Architecture, Noc, Port
+from cosa.arch import Architecture
 from cosa.errors import InputError
+from cosa.noc import Noc, Port
 from nocsim.heat import LinkHeat
 from nocsim.result import Result
 from nocsim.topology import Port as Side

@@ -25,7 +25,7 @@ from typing import Literal
 
 from cosa.analytical.routes import Endpoint, Link, endpoint, multicast_links, pe_endpoint, reduction_order
 from cosa.analytical.traffic import Residency, Traffic, bytes_of
-from cosa.arch import Noc
+from cosa.noc import Noc
 from cosa.workload import Tensor
 
 Ports = tuple[Endpoint, ...]

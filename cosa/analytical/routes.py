@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from cosa.arch import Noc
-from cosa.arch import Port as NocPort
+from cosa.noc import Noc
+from cosa.noc import Port as NocPort
 
 Position = tuple[int, int]
 Endpoint = tuple[int, int, str]

@@ -26,8 +26,8 @@ def replay_transactions_command(
     ] = "none",
 ) -> None:
     """Replay transactions exactly as the network simulator published with CoSA runs them."""
-    from cosa.arch import parse_mesh
     from cosa.errors import InputError, nearest_of
+    from cosa.noc import parse_mesh
     from nocsim.published.replay import MEMORIES, replay_transactions
     from nocsim.published.transactions import read_transactions, write_times
 
