@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
 from cosa.mappers.nests import order_free_levels
-from cosa.mip.aggregated import Program, kept_dims
+from cosa.mip.aggregated import Program
 from cosa.mip.objective import OBJECTIVES
 from cosa.mip.quantities import Rules
 from cosa.mip.solver import SolverResult, solve, solver_version
+from cosa.mip.space import kept_dims
 from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
 from cosa.validity import violations
 from cosa.workload import Layer

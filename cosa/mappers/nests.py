@@ -10,9 +10,9 @@ from typing import Literal
 
 from cosa.arch import Architecture
 from cosa.errors import InputError
-from cosa.mip.aggregated import Factors
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import order
+from cosa.mip.space import Factors
 from cosa.schedule import Axis, Loop, ScheduleLevel
 from cosa.workload import DIMS, Dim, Layer
 

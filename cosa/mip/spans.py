@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import log2
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cosa.analytical.footprint import window_span
 from cosa.mip.factors import divisors
@@ -11,31 +12,52 @@ from cosa.mip.quantities import KINDS, Axis, Expression
 
 if TYPE_CHECKING:
     from cosa.mip.aggregated import Program
+    from cosa.mip.space import Space
 
 
-def span_table(program: Program, axis: Axis, level: int, limit: int | None) -> Expression:
+def span_table(space: Space, axis: Axis, level: int, limit: int | None) -> Expression:
     """Log of the true extent of a sliding axis over the loops of a level and further in.
 
     One binary for every (extent of outputs, extent of taps), tied to the counts of the primes of both. Entries longer
     than `limit` words are left out. An axis on which only one dimension moves by steps of 1 needs no table.
     """
-    bounds = program.layer.bounds
-    if bounds[axis.taps] == 1 and (axis.stride == 1 or bounds[axis.outputs] == 1):
-        return program.log_extent((axis.outputs,), level)
-    if bounds[axis.outputs] == 1 and axis.dilation == 1:
-        return program.log_extent((axis.taps,), level)
-    chosen = []
-    for outputs, output_powers in divisors(bounds[axis.outputs]):
-        for taps, tap_powers in divisors(bounds[axis.taps]):
-            span = window_span(outputs, taps, axis.stride, axis.dilation)
-            if limit is None or span <= limit:
-                chosen.append((program.new_variable("binary"), log2(span), (output_powers, tap_powers)))
-    program.require(sum(binary for binary, _, _ in chosen) == 1)
+    outputs, taps = space.longest(axis.outputs), space.longest(axis.taps)
+    if taps == 1 and (axis.stride == 1 or outputs == 1):
+        return space.log_extent((axis.outputs,), level)
+    if outputs == 1 and axis.dilation == 1:
+        return space.log_extent((axis.taps,), level)
+    table = extent_table(space, axis, level, lambda p, r: limit is None or axis_span(axis, p, r) <= limit)
+    return sum(log2(axis_span(axis, *pair)) * binary for pair, binary in table.items() if axis_span(axis, *pair) > 1)
+
+
+def axis_span(axis: Axis, outputs: int, taps: int) -> int:
+    """Extent of the inputs along an axis for so many outputs and taps."""
+    return window_span(outputs, taps, axis.stride, axis.dilation)
+
+
+def extent_table(
+    space: Space, axis: Axis, level: int, wanted: Callable[[int, int], bool]
+) -> dict[tuple[int, int], Any]:
+    """One binary for every wanted (extent of outputs, extent of taps) over the loops of a level and further in.
+
+    Exactly one of them is 1, that of the extents which the counts have.
+    """
+    rows: list[tuple[tuple[int, int], Any, tuple[dict[int, int], dict[int, int]]]] = []
+    for outputs, output_powers in _extents(space.bounds[axis.outputs]):
+        for taps, tap_powers in _extents(space.bounds[axis.taps]):
+            if wanted(outputs, taps):
+                rows.append(((outputs, taps), space.new_variable("binary"), (output_powers, tap_powers)))
+    space.require(sum(binary for _, binary, _ in rows) == 1)
     for side, dim in enumerate((axis.outputs, axis.taps)):
-        for prime in program.factors[dim]:
-            picked = sum(powers[side][prime] * binary for binary, _, powers in chosen if powers[side][prime])
-            program.require(program.count_within(dim, prime, level) == picked)
-    return sum(log_span * binary for binary, log_span, _ in chosen if log_span)
+        for prime in space.factors[dim]:
+            picked = sum(powers[side][prime] * binary for _, binary, powers in rows if powers[side].get(prime))
+            space.require(space.count_within(dim, prime, level) == picked)
+    return {pair: binary for pair, binary, _ in rows}
+
+
+def _extents(bounds: Sequence[int]) -> list[tuple[int, dict[int, int]]]:
+    """Divisors of any of some bounds, ascending, with their exponents of each prime."""
+    return sorted({extent: powers for bound in bounds for extent, powers in divisors(bound)}.items())
 
 
 def published_halo(program: Program, axis: Axis) -> Expression:

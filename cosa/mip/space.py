@@ -1,0 +1,206 @@
+"""The space of nests: integer counts of equal prime factors for every level, dimension and kind of loop.
+
+CoSA gives each prime factor of each bound a binary variable a level and kind; equal primes are interchangeable, and
+that symmetry is what costs a solver its time. Here one integer counts the equal primes, and bounds of 1 vanish.
+Products of bounds are sums of logarithms. What the program is for (objectives, capacities, orders) is built on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log2, prod
+from typing import Any
+
+from cosa.arch import Architecture
+from cosa.mip.factors import prime_factors
+from cosa.mip.quantities import KINDS, Axis, Expression, Kind, sliding_axes
+from cosa.mip.spans import span_table
+from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+
+CountKey = tuple[int, Dim, int, Kind]
+"""(level, dimension, prime, kind)"""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A solution: bounds of the loops by (level, dimension, kind), 1 left out; `innermost` orders the mesh level."""
+
+    bounds: dict[tuple[int, Dim, Kind], int]
+    innermost: tuple[Dim, ...]
+
+    def extent(self, dim: Dim, level: int) -> int:
+        """Extent of a dimension over a level and those further in."""
+        return prod(bound for (at, name, _), bound in self.bounds.items() if name == dim and at <= level)
+
+
+class Space:
+    """Counts of prime factors of one layer on one architecture; `model` is the Pyomo model.
+
+    Parameters
+    ----------
+    layer, architecture: what to schedule, and on what.
+    bounds: for a dimension, the bounds it may be padded to, the layer's own among them (default: the layer's alone).
+        One of them is chosen in the same program.
+    """
+
+    def __init__(
+        self, layer: Layer, architecture: Architecture, bounds: Mapping[Dim, Sequence[int]] | None = None
+    ) -> None:
+        from pyomo.core import ConcreteModel, ConstraintList
+
+        self.layer, self.architecture = layer, architecture
+        self.bounds: dict[Dim, tuple[int, ...]] = {
+            dim: tuple(sorted(set((bounds or {}).get(dim, (layer.bounds[dim],))))) for dim in DIMS
+        }
+        self.factors: dict[Dim, dict[int, int]] = {}
+        for dim, choices in self.bounds.items():
+            most: dict[int, int] = {}
+            for choice in choices:
+                for prime, multiplicity in prime_factors(choice).items():
+                    most[prime] = max(most.get(prime, 0), multiplicity)
+            self.factors[dim] = dict(sorted(most.items()))
+        self.counts: dict[CountKey, Any] = {}
+        self.selectors: dict[tuple[Dim, int], Any] = {}
+        self._spans: dict[tuple[Axis, int], Expression] = {}
+        self.model = ConcreteModel()
+        self.model.rows = ConstraintList()
+        self._variables = 0
+        self._add_counts()
+        self._add_fanouts()
+
+    # Building
+
+    def require(self, row: Any) -> None:
+        """Add a constraint. Rows without variables (a dimension of 1) hold trivially and are left out."""
+        if row is True or (not isinstance(row, bool) and row.is_constant()):
+            return
+        self.model.rows.add(row)
+
+    def new_variable(self, kind: str, upper: float | None = None) -> Any:
+        """Add a variable >= 0; `kind` is ``binary``, ``integer`` or ``continuous``."""
+        from pyomo.core import Binary, NonNegativeIntegers, NonNegativeReals, Var
+
+        domain = {"binary": Binary, "integer": NonNegativeIntegers, "continuous": NonNegativeReals}[kind]
+        variable = Var(domain=domain, bounds=(0, 1 if kind == "binary" else upper))
+        self.model.add_component(f"v{self._variables}", variable)
+        self._variables += 1
+        return variable
+
+    def longest(self, dim: Dim) -> int:
+        """The largest bound that a dimension may have."""
+        return self.bounds[dim][-1]
+
+    def _add_counts(self) -> None:
+        for dim, primes in self.factors.items():
+            if len(self.bounds[dim]) > 1:
+                for choice in self.bounds[dim]:
+                    self.selectors[dim, choice] = self.new_variable("binary")
+                self.require(sum(self.selectors[dim, choice] for choice in self.bounds[dim]) == 1)
+            for prime, multiplicity in primes.items():
+                placed = []
+                for level in range(len(self.architecture.levels)):
+                    instances = prod(self.architecture.fanout(level))
+                    for kind in KINDS:
+                        upper = multiplicity
+                        if kind == "spatial":
+                            while prime**upper > instances:
+                                upper -= 1
+                        if upper == 0 or (kind == "spatial" and instances == 1):
+                            continue
+                        variable = self.new_variable("integer", upper)
+                        self.counts[level, dim, prime, kind] = variable
+                        placed.append(variable)
+                wanted: Expression = multiplicity
+                if len(self.bounds[dim]) > 1:
+                    wanted = sum(
+                        prime_factors(choice).get(prime, 0) * self.selectors[dim, choice] for choice in self.bounds[dim]
+                    )
+                self.require(sum(placed) == wanted)
+
+    def _add_fanouts(self) -> None:
+        """Fan-outs, half a unit up: whole numbers within pass, with tolerance to spare."""
+        for level in range(len(self.architecture.levels)):
+            instances = prod(self.architecture.fanout(level))
+            if instances > 1:
+                self.require(self.log_loops(DIMS, level, ("spatial",)) <= log2(instances + 0.5))
+
+    # Quantities
+
+    def log_loops(self, dims: Sequence[Dim], level: int, kinds: Sequence[Kind] = KINDS) -> Expression:
+        """Log of the product of the loops over `dims` at a level."""
+        return self.weighted((level,), dims, kinds, log2)
+
+    def weighted(self, levels: Iterable[int], dims: Sequence[Dim], kinds: Sequence[Kind], weight: Any) -> Expression:
+        """Sum of counts times `weight(prime)`."""
+        parts = [
+            weight(prime) * self.counts[level, dim, prime, kind]
+            for level in levels
+            for dim in dims
+            for prime in self.factors[dim]
+            for kind in kinds
+            if (level, dim, prime, kind) in self.counts
+        ]
+        return sum(parts, 0.0)
+
+    def count_within(self, dim: Dim, prime: int, level: int) -> Expression:
+        """How many factors `prime` of a dimension stand at a level or further in."""
+        return sum(
+            self.counts[key]
+            for key in [(at, dim, prime, kind) for at in range(level + 1) for kind in KINDS]
+            if key in self.counts
+        )
+
+    def log_extent(self, dims: Sequence[Dim], level: int) -> Expression:
+        """Log of the product of the extents of `dims` over a level and those further in."""
+        return self.weighted(range(level + 1), dims, KINDS, log2)
+
+    def log_tile(self, tensor: Tensor, level: int) -> Expression:
+        """Log of the words of a tile: the bounding box over the loops of a level and further in."""
+        if tensor != "inputs":
+            return self.log_extent(tuple(dim for dim in DIMS if dim in RELEVANT[tensor]), level)
+        axes = sliding_axes(self.layer)
+        return self.log_extent(("C", "N", "G"), level) + sum(self.log_span(axis, level) for axis in axes)
+
+    def log_span(self, axis: Axis, level: int) -> Expression:
+        """Log of the true extent of a sliding axis over the loops of a level and further in."""
+        if (axis, level) not in self._spans:
+            self._spans[axis, level] = span_table(self, axis, level, self.span_limit(level))
+        return self._spans[axis, level]
+
+    def span_limit(self, level: int) -> int | None:
+        """Words above which a span needs no entry at a level, for nothing that long fits there."""
+        return self.architecture.usable_words(level) if "inputs" in self.architecture.levels[level].keeps else None
+
+    # After solving
+
+    def decode_bounds(self) -> dict[tuple[int, Dim, Kind], int]:
+        """Bounds of the loops that the model's variables hold, by (level, dimension, kind), 1 left out."""
+        bounds: dict[tuple[int, Dim, Kind], int] = {}
+        for (level, dim, prime, kind), variable in self.counts.items():
+            count = round(variable.value)
+            if count:
+                bounds[level, dim, kind] = bounds.get((level, dim, kind), 1) * prime**count
+        return bounds
+
+    def cut_off_tile(self, factors: Factors, level: int, dims: Sequence[Dim]) -> None:
+        """Forbid every tile at a level whose counts of `dims` are all at least those of `factors`.
+
+        A footprint grows with each count, so this cuts off tiles that are too large, and those only. One of the extents
+        must be above 1.
+        """
+        fewer = []
+        for dim in dims:
+            for prime, count in prime_factors(factors.extent(dim, level)).items():
+                binary = self.new_variable("binary")
+                multiplicity = self.factors[dim][prime]
+                within = self.count_within(dim, prime, level)
+                self.require(within <= multiplicity - (multiplicity - count + 1) * binary)
+                fewer.append(binary)
+        self.model.rows.add(sum(fewer) >= 1)
+
+
+def kept_dims(architecture: Architecture, level: int) -> tuple[Dim, ...]:
+    """Dimensions that change the words a level holds."""
+    kept = [RELEVANT[tensor] for tensor in TENSORS if tensor in architecture.levels[level].keeps]
+    return tuple(dim for dim in DIMS if any(dim in dims for dims in kept))
