@@ -101,7 +101,7 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
 
     found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
     require_valid(found, "evaluation")
-    return evaluated(found.layer, found.architecture, found.nest, convention)
+    return evaluated(found.padded_layer, found.architecture, found.nest, convention, padding_macs=found.padding_macs)
 
 
 def find_layer(layer: Layer | str | Path) -> Layer:

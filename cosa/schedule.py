@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,7 @@ from pydantic import Field, model_validator
 from cosa.arch import Architecture
 from cosa.errors import FieldError, InputError
 from cosa.files import WHOLE, FileModel, Model
-from cosa.workload import DIMS, MAX_BOUND, Dim, Layer, Tensor
+from cosa.workload import DIMS, MAX_BOUND, MAX_MACS, Bound, Dim, Layer, Tensor
 
 Axis = Literal["x", "y", "row_major"]
 
@@ -96,7 +97,11 @@ class ScheduleTiming(Model):
 
 
 class Schedule(FileModel):
-    """A layer on an architecture as a loop nest; `nest` stands outermost level first and can be simulated alone."""
+    """A layer on an architecture as a loop nest; `nest` stands outermost level first and can be simulated alone.
+
+    `padded`: larger bounds of dimensions to which the loops multiply up instead of the layer's. The machine then
+    computes `padded_layer`; `layer` and its MACs stay those asked for.
+    """
 
     kind: Literal["schedule"] = "schedule"
     schema_version: Annotated[Literal[1], WHOLE] = 1
@@ -104,6 +109,7 @@ class Schedule(FileModel):
     architecture_name: str
     architecture_hash: str
     architecture: Architecture
+    padded: dict[Dim, Bound] = Field(default_factory=dict)
     nest: tuple[ScheduleLevel, ...]
     provenance: Provenance
     timing: ScheduleTiming | None = None
@@ -118,7 +124,14 @@ class Schedule(FileModel):
                 value=self.architecture_hash,
                 allowed=self.architecture.content_hash,
             )
-        check_nest(self.layer, self.architecture, self.nest)
+        for dim, bound in self.padded.items():
+            if bound <= self.layer.bounds[dim]:
+                allowed = f"more than {self.layer.bounds[dim]}, the layer's bound"
+                raise FieldError("no padding", path=f"padded.{dim}", value=bound, allowed=allowed)
+        if self.padded_layer.macs > MAX_MACS:
+            allowed = f"at most {MAX_MACS} MACs, which counters hold"
+            raise FieldError("too large", path="padded", value=self.padded_layer.macs, allowed=allowed)
+        check_nest(self.layer, self.architecture, self.nest, self.padded)
         return self
 
     @classmethod
@@ -129,6 +142,7 @@ class Schedule(FileModel):
         nest: tuple[ScheduleLevel, ...],
         provenance: Provenance,
         timing: ScheduleTiming | None = None,
+        padded: Mapping[Dim, int] | None = None,
     ) -> Schedule:
         """Put a schedule together (name and hash of the architecture are filled in)."""
         return cls(
@@ -136,6 +150,7 @@ class Schedule(FileModel):
             architecture_name=architecture.name,
             architecture_hash=architecture.content_hash,
             architecture=architecture,
+            padded=dict(padded or {}),
             nest=nest,
             provenance=provenance,
             timing=timing,
@@ -143,10 +158,22 @@ class Schedule(FileModel):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of layer, architecture and nest (not of names, notes, provenance and timing)."""
+        """SHA-256 of layer, architecture, nest and padding (not of names, notes, provenance and timing)."""
         data = self.model_dump(mode="json", include={"layer", "nest"}) | {"architecture": self.architecture_hash}
+        if self.padded:  # only then, so that the hashes of others stay
+            data["padded"] = dict(self.padded)
         data["layer"] = {key: value for key, value in data["layer"].items() if key not in ("kind", "name", "notes")}
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def padded_layer(self) -> Layer:
+        """The layer that the machine computes: `layer` itself unless a bound is padded."""
+        return self.layer.padded_to(self.padded)
+
+    @property
+    def padding_macs(self) -> int:
+        """Multiply-accumulates that padding adds to those of the layer."""
+        return self.padded_layer.macs - self.layer.macs
 
     @property
     def innermost_first(self) -> tuple[ScheduleLevel, ...]:
@@ -170,21 +197,26 @@ class Schedule(FileModel):
                 allowed=str(ours),
             )
         try:
-            check_nest(self.layer, architecture, self.nest)
+            check_nest(self.layer, architecture, self.nest, self.padded)
         except FieldError as error:
             source = f"the schedule on architecture {architecture.name!r}"
             raise InputError(
                 error.message, source=source, path=error.path, allowed=error.allowed, **error.found
             ) from None
-        return Schedule.make(self.layer, architecture, self.nest, self.provenance, self.timing)
+        return Schedule.make(self.layer, architecture, self.nest, self.provenance, self.timing, self.padded)
 
     def save(self, path: str | Path, timing: bool = True) -> None:
         """Write the file; without `timing` the same input and seed give the same bytes."""
         self.to_file(path, **({} if timing else {"exclude": {"timing"}}))
 
 
-def check_nest(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> None:
-    """Structure of a nest: levels, what they keep, and factors whose product is the layer.
+def check_nest(
+    layer: Layer,
+    architecture: Architecture,
+    nest: tuple[ScheduleLevel, ...],
+    padded: Mapping[Dim, int] | None = None,
+) -> None:
+    """Structure of a nest: levels, what they keep, and factors whose product is the layer, or its padded bounds.
 
     Capacities and fan-outs are questions of feasibility: see `cosa.validity`.
 
@@ -206,8 +238,9 @@ def check_nest(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLev
             raise FieldError("the outermost level keeps every tensor", path=path, value=value, allowed=allowed)
     for dim in DIMS:
         product = prod(loop.bound for entry in nest for loop in entry.loops if loop.dim == dim)
-        if product != getattr(layer, dim):
-            allowed = f"{getattr(layer, dim)}, the layer's bound"
+        wanted = (padded or {}).get(dim, layer.bounds[dim])
+        if product != wanted:
+            allowed = f"{wanted}, the padded bound" if padded and dim in padded else f"{wanted}, the layer's bound"
             raise FieldError(
                 f"the bounds of the loops over {dim} multiply up wrongly", path="nest", value=product, allowed=allowed
             )

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cosa.schedule import Loop, Schedule
 from cosa.validity import tile_words, violations
-from cosa.workload import TENSORS, Layer
+from cosa.workload import TENSORS, Dim, Layer
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,13 +39,20 @@ def layer_line(layer: Layer) -> str:
     return " ".join(parts)
 
 
+def padding_line(layer: Layer, padded: Mapping[Dim, int]) -> str:
+    """The bounds that are padded, and the MACs that this adds."""
+    parts = ", ".join(f"{dim} {layer.bounds[dim]:,} to {bound:,}" for dim, bound in padded.items())
+    more = layer.padded_to(padded).macs - layer.macs
+    return f"{parts}: {more:,} more MACs ({more / layer.macs:.1%})"
+
+
 def describe(schedule: Schedule) -> dict[str, Any]:
     """What `cosa show` says, as data: levels outermost first, totals, broken constraints, provenance."""
-    architecture, layer = schedule.architecture, schedule.layer
+    architecture, layer, computed = schedule.architecture, schedule.layer, schedule.padded_layer
     inner = schedule.innermost_first
     levels = []
     for index, entry in reversed(list(enumerate(inner))):
-        tiles = {tensor: tile_words(layer, inner, index, tensor) for tensor in TENSORS if tensor in entry.keeps}
+        tiles = {tensor: tile_words(computed, inner, index, tensor) for tensor in TENSORS if tensor in entry.keeps}
         usable = architecture.usable_words(index)
         x, y = architecture.fanout(index)
         used = sum(tiles.values())
@@ -69,14 +76,16 @@ def describe(schedule: Schedule) -> dict[str, Any]:
         "kind": "schedule_view",
         "schema_version": 1,
         "layer": layer.model_dump(mode="json"),
+        "padded": dict(schedule.padded),
         "architecture": {"name": architecture.name, "hash": schedule.architecture_hash, "macs": architecture.macs},
         "levels": levels,
         "totals": {
             "macs": layer.macs,
+            "padding_macs": schedule.padding_macs,
             "compute_cycles": cycles,
             "utilisation": layer.macs / (cycles * architecture.macs),
         },
-        "violations": [str(violation) for violation in violations(layer, architecture, schedule.nest)],
+        "violations": [str(violation) for violation in violations(computed, architecture, schedule.nest)],
         "provenance": schedule.provenance.model_dump(mode="json"),
         "timing": schedule.timing.model_dump(mode="json") if schedule.timing else None,
     }
@@ -144,6 +153,7 @@ def render(view: dict[str, Any]) -> list[Text]:
     lines += [
         Text(),
         Text(f"MACs            {totals['macs']:,}"),
+        *(_texts(f"padded          {padding_line(layer, view['padded'])}", indent=16) if view["padded"] else []),
         Text(f"compute cycles  {totals['compute_cycles']:,}"),
         Text(f"utilisation     {totals['utilisation']:.1%} of {architecture['macs']:,} MAC units"),
         *_texts(f"made by         {provenance_line(view)}", indent=16),
@@ -175,6 +185,7 @@ def summary(schedule: Schedule, network: str | None = None) -> list[str]:
     mesh = f"{architecture.noc.mesh} PEs, " if architecture.noc else ""
     lines = [
         f"layer         {name}: {layer_line(layer)}",
+        *([f"padded        {padding_line(layer, schedule.padded)}"] if schedule.padded else []),
         f"architecture  {printable(architecture.name, 34)}: {mesh}{units} MAC units",
         f"made by       {provenance_line(view)}",
         f"compute       {cycles:,} cycles, {share:.1%} of the MAC units busy",

@@ -12,8 +12,8 @@ from cosa.analytical.traffic import Traffic
 from cosa.errors import InputError
 from cosa.listing import table
 from cosa.schedule import Schedule
-from cosa.show import WIDTH, layer_line, printable
-from cosa.workload import TENSORS
+from cosa.show import WIDTH, layer_line, padding_line, printable
+from cosa.workload import TENSORS, Dim, Layer
 
 COUNTS = {
     "timeloop": "words of one instance over the run, averages over instances in use; tiles are bounding boxes",
@@ -74,6 +74,7 @@ def describe(schedule: Schedule, evaluation: Evaluation) -> dict[str, Any]:
         "counts": COUNTS[evaluation.convention],
         "energies": ENERGY[evaluation.convention],
         "layer": schedule.layer.model_dump(mode="json"),
+        "padded": dict(schedule.padded),
         "architecture": {
             "name": architecture.name,
             "hash": schedule.architecture_hash,
@@ -85,6 +86,7 @@ def describe(schedule: Schedule, evaluation: Evaluation) -> dict[str, Any]:
         "bound_by": evaluation.bound_by,
         "compute_cycles": evaluation.compute_cycles,
         "macs": evaluation.macs,
+        "padding_macs": evaluation.padding_macs,
         "macs_used": evaluation.macs_used,
         "utilisation": evaluation.utilisation,
         "energy_pj": evaluation.energy_pj,
@@ -132,7 +134,7 @@ def _mesh_bound(schedule: Schedule) -> dict[str, Any] | None:
     if schedule.architecture.noc is None:
         return None
     try:
-        found = bound(Traffic(schedule.layer, schedule.architecture, schedule.nest))
+        found = bound(Traffic(schedule.padded_layer, schedule.architecture, schedule.nest))
     except InputError:  # not a hierarchy of DRAM, global buffer and PEs
         return None
     return {
@@ -157,6 +159,7 @@ def lines(view: dict[str, Any]) -> list[str]:
     head = [
         f"{printable(layer['name'], 40)} on {printable(architecture['name'], 34)}, convention {view['convention']}",
         layer_line_of(layer),
+        *padding_lines(layer, view["padded"]),
         "",
         f"cycles        {view['cycles']:,}, bound by {printable(view['bound_by'], 44)}",
         f"compute       {view['compute_cycles']:,} cycles (product of the temporal loops)",
@@ -208,8 +211,11 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False) or [""]
 
 
+def padding_lines(layer: dict[str, Any], padded: dict[Dim, int]) -> list[str]:
+    """What is padded, of a layer given as data; nothing if nothing is."""
+    return [f"padded        {padding_line(Layer.from_data(layer), padded)}"] if padded else []
+
+
 def layer_line_of(layer: dict[str, Any]) -> str:
     """Bounds, strides and dilations of a layer given as data."""
-    from cosa.workload import Layer
-
     return layer_line(Layer.from_data(layer))

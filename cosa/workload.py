@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Annotated, Literal, get_args
 
@@ -82,6 +83,10 @@ class Layer(FileModel):
     def macs(self) -> int:
         """Multiply-accumulates: the product of all bounds."""
         return prod(self.bounds.values())
+
+    def padded_to(self, bounds: Mapping[Dim, int]) -> Layer:
+        """The layer with other (larger) bounds of some dimensions; name and all else stay."""
+        return self.model_copy(update={str(dim): bound for dim, bound in bounds.items()}) if bounds else self
 
     def tensor_words(self, tensor: Tensor) -> int:
         """Words of a tensor that the layer touches (input gaps between strides are not counted)."""

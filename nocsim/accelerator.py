@@ -86,7 +86,7 @@ class Accelerator:
         parts = parts or Parts()
         architecture = schedule.architecture
         self.schedule, self.architecture = schedule, architecture
-        self.traffic = Traffic(schedule.layer, architecture, schedule.nest)
+        self.traffic = Traffic(schedule.padded_layer, architecture, schedule.nest)
         noc = architecture.require_noc()
         self.topology = Topology(noc.router_columns, noc.router_rows)
         self.dram_config = dram_config(architecture)

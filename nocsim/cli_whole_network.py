@@ -90,6 +90,8 @@ def text(result: NetworkResult, layers: int) -> str:
         "",
         f"DRAM {result.total('dram_bytes'):,} bytes, network {result.total('network_bytes'):,} bytes",
     ]
+    if padding := result.total("padding_macs"):
+        lines.append(f"MACs {result.total('macs'):,}, and {padding:,} of padding")
     if not result.complete:
         lines.append(f"interrupted: {len(result.layers)} of {layers} unique layers")
     return "\n".join(lines) + "\n"

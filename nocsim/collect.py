@@ -35,7 +35,7 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
     whole = accelerator.ended == "finished"
     traffic, architecture, schedule = accelerator.traffic, accelerator.architecture, accelerator.schedule
     machine = _bound(accelerator)
-    timeloop = evaluate_timeloop(schedule.layer, architecture, schedule.nest)
+    timeloop = evaluate_timeloop(schedule.padded_layer, architecture, schedule.nest)
     cycles = Cycles(
         total=total,
         compute_only=traffic.compute_cycles,
@@ -62,6 +62,8 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         milliseconds=total / (architecture.clock_ghz * 1e6),
         simulated_over_analytical=total / cycles.analytical if whole else None,
         simulated_over_bound=total / cycles.bound if whole else None,
+        macs=schedule.layer.macs,
+        padding_macs=schedule.padding_macs,
         mac_utilisation=schedule.layer.macs * accelerator.computed_share / (total * architecture.macs),
         pes=_pes(accelerator, total),
         flows=tuple(

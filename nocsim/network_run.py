@@ -34,6 +34,7 @@ class LayerRun(Model):
     layer: str
     count: int
     macs: int
+    padding_macs: int
     compute_only_cycles: int
     analytical_cycles: int
     simulated_cycles: int
@@ -114,6 +115,7 @@ def run_layer(layer: Layer, architecture: Architecture, mapper: str, options: di
     result = nocsim.simulate(schedule)
     return {
         "macs": layer.macs,
+        "padding_macs": schedule.padding_macs,
         "compute_only_cycles": result.cycles.compute_only,
         "analytical_cycles": result.cycles.analytical,
         "simulated_cycles": result.cycles.total,

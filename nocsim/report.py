@@ -51,6 +51,11 @@ def _cycles(result: Result) -> list[str]:
         f"{f'bound of the machine ({cycles.bound_by})':36}{cycles.bound:>14,}{over_bound}",
         f"{'compute-only cycles':36}{cycles.compute_only:>14,}   {steps}",
         f"{'MAC utilisation':36}{result.mac_utilisation:>14.1%}",
+        *(
+            [f"{'MACs, and padding':36}{result.macs:>14,}   {result.padding_macs:,} more"]
+            if result.padding_macs
+            else []
+        ),
     ]
 
 

@@ -160,6 +160,8 @@ class Timing(Model):
 class Result(FileModel):
     """Everything a run tells. `simulated_over_analytical` (in cycles) is what an analytical model does not see.
 
+    `macs` are those of the layer, and so is `mac_utilisation`; `padding_macs` are computed on top of them.
+
     A run that was ended early (`ended`) is partial: its cycles go up to that moment, its words are what moved by then,
     and it has no ratios to other models.
     """
@@ -180,6 +182,8 @@ class Result(FileModel):
     milliseconds: float
     simulated_over_analytical: float | None
     simulated_over_bound: float | None
+    macs: int
+    padding_macs: int
     mac_utilisation: float
     pes: tuple[PeCycles, ...]
     flows: tuple[FlowWords, ...]

@@ -89,6 +89,7 @@ class Roofline:
 class Evaluation:
     """What a nest costs. Levels and networks stand innermost first; network i lies under level i.
 
+    `macs` are those of the layer, and so are utilisation and roofline; `padding_macs` come on top and cost energy.
     `bound_by` is "compute" or the level and direction whose bandwidth gives `cycles`. `networks` is for `timeloop`,
     `hops` for `exact`.
     """
@@ -98,6 +99,7 @@ class Evaluation:
     bound_by: str
     compute_cycles: int
     macs: int
+    padding_macs: int
     utilisation: float
     macs_used: int
     energy_pj: float
@@ -113,22 +115,28 @@ def evaluate(
     architecture: Architecture,
     nest: tuple[ScheduleLevel, ...],
     convention: Convention = "timeloop",
+    *,
+    padding_macs: int = 0,
 ) -> Evaluation:
     """A nest (outermost level first) in one of the conventions; capacities and fan-outs are not checked.
+
+    `layer` is what the nest computes, of whose MACs `padding_macs` are padding (`Schedule.padded_layer`).
 
     Raises
     ------
     InputError: no such convention.
     """
     if convention == "timeloop":
-        return evaluate_timeloop(layer, architecture, nest)
+        return evaluate_timeloop(layer, architecture, nest, padding_macs)
     if convention == "exact":
-        return evaluate_exact(layer, architecture, nest)
+        return evaluate_exact(layer, architecture, nest, padding_macs)
     allowed = ", ".join(get_args(Convention))
     raise InputError("no such convention", source="convention", value=convention, allowed=allowed)
 
 
-def evaluate_timeloop(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> Evaluation:
+def evaluate_timeloop(
+    layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...], padding_macs: int = 0
+) -> Evaluation:
     """A nest in Timeloop's convention (`cosa.analytical.timeloop`)."""
     view = NestView(layer, architecture, nest)
     by_tensor = {tensor: counts(view, tensor) for tensor in TENSORS}
@@ -148,7 +156,7 @@ def evaluate_timeloop(layer: Layer, architecture: Architecture, nest: tuple[Sche
     networks = tuple(
         {tensor: _network(by_tensor[tensor].networks[level]) for tensor in TENSORS} for level in range(len(view.levels))
     )
-    return _evaluation("timeloop", view, tuple(levels), networks, ())
+    return _evaluation("timeloop", view, tuple(levels), networks, (), padding_macs)
 
 
 def timeloop_cycles(
@@ -204,7 +212,9 @@ def _network(item: Network) -> NetworkResult:
     )
 
 
-def evaluate_exact(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> Evaluation:
+def evaluate_exact(
+    layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...], padding_macs: int = 0
+) -> Evaluation:
     """A nest in words that a machine moves (`cosa.analytical.exact`)."""
     view = NestView(layer, architecture, nest)
     by_tensor = exact(layer, architecture, nest)
@@ -218,7 +228,7 @@ def evaluate_exact(layer: Layer, architecture: Architecture, nest: tuple[Schedul
             _level(architecture, level, tensors, *_exact_cycles(view.compute_cycles, architecture, level, tensors))
         )
     hops = tuple(hop for found in by_tensor.values() for hop in found.hops)
-    return _evaluation("exact", view, tuple(levels), (), hops)
+    return _evaluation("exact", view, tuple(levels), (), hops, padding_macs)
 
 
 def _exact_cycles(
@@ -286,12 +296,13 @@ def _evaluation(
     levels: tuple[LevelResult, ...],
     networks: tuple[dict[Tensor, NetworkResult], ...],
     hops: tuple[Hop, ...],
+    padding_macs: int,
 ) -> Evaluation:
     cycles, bound_by = view.compute_cycles, "compute"
     for level in levels:
         if level.cycles > cycles:
             cycles, bound_by = level.cycles, f"{level.bound_by} bandwidth of {level.name}"
-    macs, mac_pj = view.layer.macs, view.layer.macs * mac_energy_pj(view.architecture)
+    macs, mac_pj = view.layer.macs - padding_macs, view.layer.macs * mac_energy_pj(view.architecture)
     # One addition after another: `sum` rounds otherwise from one version of Python to the next.
     energy = mac_pj
     for level in levels:
@@ -303,20 +314,21 @@ def _evaluation(
         bound_by=bound_by,
         compute_cycles=view.compute_cycles,
         macs=macs,
+        padding_macs=padding_macs,
         utilisation=macs / (cycles * view.architecture.macs),
         macs_used=view.macs_used,
         energy_pj=energy,
         mac_energy_pj=mac_pj,
-        roofline=_roofline(view, levels[-1], cycles),
+        roofline=_roofline(view, levels[-1], cycles, macs),
         levels=levels,
         networks=networks,
         hops=hops,
     )
 
 
-def _roofline(view: NestView, outermost: LevelResult, cycles: int) -> Roofline:
+def _roofline(view: NestView, outermost: LevelResult, cycles: int, macs: int) -> Roofline:
     """Reads and writes of the outermost level run beside each other, so the slower direction is the roof."""
-    entry, peak, macs = view.architecture.levels[-1], view.architecture.macs, view.layer.macs
+    entry, peak = view.architecture.levels[-1], view.architecture.macs
     words = outermost.read_words + outermost.write_words
     needed = max(
         moved / bandwidth if bandwidth else 0.0

@@ -26,6 +26,7 @@ from cosa.interop.timeloop_files import all_constraints, parse_timeloop, togethe
 from cosa.interop.timeloop_model import Problem, Shape, TimeloopFile
 from cosa.interop.timeloop_writer import mapping_text, problem_text
 from cosa.schedule import Schedule
+from cosa.show import padding_line
 from cosa.validity import violations
 from cosa.workload import Layer
 
@@ -178,12 +179,16 @@ def converted(inputs: Inputs, kind: str, layer: str | None = None, one_row: bool
     if kind == "layer":
         return _layer(inputs, layer)
     if kind == "timeloop-problem":
-        return problem_text(_layer(inputs, layer), inputs.source("schedule", "layers"), inputs.notes)
+        problem = _layer(inputs, layer)
+        if not inputs.layers and inputs.schedule is not None and inputs.schedule.padded:
+            inputs.notes.append(f"padded, as the mapping is: {padding_line(problem, inputs.schedule.padded)}")
+            problem = inputs.schedule.padded_layer
+        return problem_text(problem, inputs.source("schedule", "layers"), inputs.notes)
     if kind == "architecture":
         return _converted_architecture(inputs, _roles(inputs)).architecture
     schedule = _schedule(inputs, layer)
     if kind == "schedule":
-        found = violations(schedule.layer, schedule.architecture, schedule.nest)
+        found = violations(schedule.padded_layer, schedule.architecture, schedule.nest)
         inputs.notes.extend(f"does not fit its architecture: {violation}" for violation in found)
         return schedule
     return mapping_text(schedule, inputs.source("schedule", "timeloop mapping", "timeloop nest"), inputs.notes, one_row)

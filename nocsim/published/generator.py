@@ -121,7 +121,7 @@ class PublishedDataflow:
     def _tile_words(self, tensor: Tensor, level: int) -> int:
         """Words of a tensor that a node whose outermost level is `level` takes at once."""
         store = max(i for i in range(level + 1) if tensor in self._inner[i].keeps)
-        words = box_words(self._schedule.layer, tensor, extents(self._inner[: store + 1]))
+        words = box_words(self._schedule.padded_layer, tensor, extents(self._inner[: store + 1]))
         between = [loop for entry in self._inner[store + 1 : level + 1] for loop in entry.loops]
         return words * prod(loop.bound for loop in between if loop.dim in RELEVANT[tensor])
 

@@ -179,7 +179,7 @@ def test_show(cosa: Cosa, schedule_file: Path) -> None:
 def test_show_as_data(cosa: Cosa, schedule_file: Path, schedule: Schedule) -> None:
     data = json.loads(cosa("show", schedule_file, "--json").out)
     assert (data["kind"], data["schema_version"], data["violations"]) == ("schedule_view", 1, [])
-    assert data["totals"] == {"macs": 115605504, "compute_cycles": 112896, "utilisation": 1.0}
+    assert data["totals"] == {"macs": 115605504, "padding_macs": 0, "compute_cycles": 112896, "utilisation": 1.0}
     assert [level["level"] for level in data["levels"]] == [entry.level for entry in schedule.nest]
     buffer = data["levels"][1]
     assert buffer["tile_words"] == {"inputs": 10240, "outputs": 7168}

@@ -261,3 +261,16 @@ def test_unknown_dram_device_names_the_known_ones(main_job: Schedule) -> None:
     data["dram"]["device"] = "ddr4_2400_x9"
     with pytest.raises(InputError, match="ddr4_2400_x8"):
         nocsim.simulate(main_job, architecture=Architecture.from_data(data))
+
+
+def test_a_padded_schedule_runs_as_the_padded_layer() -> None:
+    """Cycles and words are those of the same nest of the larger layer; MACs are those of the layer asked for."""
+    big = random_schedule(3)
+    dim = max(big.layer.bounds, key=lambda dim: big.layer.bounds[dim])
+    layer = big.layer.model_copy(update={dim: big.layer.bounds[dim] - 1})
+    small = Schedule.make(layer, big.architecture, big.nest, big.provenance, padded={dim: big.layer.bounds[dim]})
+    of_big, of_small = nocsim.simulate(big), nocsim.simulate(small)
+    assert (of_small.cycles, of_small.flows, of_small.pes) == (of_big.cycles, of_big.flows, of_big.pes)
+    assert (of_small.macs, of_small.padding_macs) == (layer.macs, big.layer.macs - layer.macs)
+    assert of_big.padding_macs == 0
+    assert of_small.mac_utilisation == pytest.approx(of_big.mac_utilisation * layer.macs / big.layer.macs)
