@@ -73,6 +73,30 @@ class ScheduleLevel(Model):
         return tuple(loop for loop in self.loops if loop.kind == "spatial")
 
 
+StoppedBy = Literal[
+    "samples",
+    "evaluations",
+    "time",
+    "victory_condition",
+    "generations",
+    "exhausted",
+    "no_valid_mapping",
+    "interrupted",
+]
+
+
+class Search(Model):
+    """What a search did; the same for the same seed and budget, unless time or Ctrl-C stopped it."""
+
+    stopped_by: StoppedBy
+    evaluations: int
+    samples_drawn: int
+    samples_valid: int
+    samples_walked: int | None = None
+    tilings: int | None = None
+    logical_threads: int = 1
+
+
 class Provenance(Model):
     """Where a schedule comes from. `objective_value`, `bound` and `gap` speak of the mapper's own objective."""
 
@@ -85,6 +109,7 @@ class Provenance(Model):
     objective_value: float | None = None
     bound: float | None = None
     gap: float | None = None
+    search: Search | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -81,3 +81,19 @@ def require_valid(schedule: Schedule, doing: str) -> None:
     if found:
         text = "; ".join(str(violation) for violation in found)
         raise InfeasibleError(f"{doing}: does not fit architecture {schedule.architecture.name!r}: {text}")
+
+
+def require_room(layer: Layer, architecture: Architecture) -> None:
+    """Room for one word of every tensor kept. With it some schedule fits: all loops may run at the outermost level.
+
+    Raises
+    ------
+    InfeasibleError: a level has not even that.
+    """
+    for level, entry in enumerate(architecture.levels):
+        available = architecture.usable_words(level)
+        if available is not None and available < len(entry.keeps):
+            raise InfeasibleError(
+                f"layer {layer.name!r} does not fit architecture {architecture.name!r}: {entry.name} keeps "
+                f"{', '.join(entry.keeps)}, whose smallest tiles need {len(entry.keeps)} words, and has {available}"
+            )

@@ -78,6 +78,21 @@ class MappingBatch:
                 batch.keeps[number, level] = [tensor in entry.keeps for tensor in TENSORS]
         return batch
 
+    def loops(self) -> tuple[Array, Array, Array, Array, Array]:
+        """The arrays of the loops, in their order."""
+        return self.temporal_dims, self.temporal_bounds, self.spatial_dims, self.spatial_bounds, self.spatial_axes
+
+    def first(self, mappings: int) -> MappingBatch:
+        """The first so many mappings (the same memory)."""
+        return MappingBatch(
+            self.temporal_dims[:mappings],
+            self.temporal_bounds[:mappings],
+            self.spatial_dims[:mappings],
+            self.spatial_bounds[:mappings],
+            self.spatial_axes[:mappings],
+            self.keeps[:mappings],
+        )
+
     def nest(self, architecture: Architecture, number: int) -> tuple[ScheduleLevel, ...]:
         """One mapping as a nest, outermost level first."""
         found = []
@@ -122,7 +137,12 @@ class BatchResult:
 
 
 class BatchEvaluator:
-    """Evaluates mappings of one layer on one architecture; the first call of a process loads the compiled kernel."""
+    """Evaluates mappings of one layer on one architecture; the first call of a process loads the compiled kernel.
+
+    For those who make mappings: `dims_of` [tensor, axis, 2] are the dimensions that walk an axis of a tensor (-1:
+    none), `scale_of` [tensor, dim] how far one index goes on it, `fanouts` [level, 2], `capacities` [level] in words
+    (-1: unbounded).
+    """
 
     def __init__(self, layer: Layer, architecture: Architecture) -> None:
         self.layer, self.architecture = layer, architecture
@@ -146,12 +166,15 @@ class BatchEvaluator:
         arrays = [
             architecture.instances(level) // entry.cluster_size for level, entry in enumerate(architecture.levels)
         ]
+        self.dims_of, self.scale_of = dims_of, scale_of
+        self.fanouts = np.array([architecture.fanout(level) for level in levels], np.int64)
+        self.capacities = np.array([-1 if words is None else words for words in capacities], np.int64)
         self._tables = (
             axis_of,
             scale_of,
             dims_of,
-            np.array([architecture.fanout(level) for level in levels], np.int64),
-            np.array([-1 if words is None else words for words in capacities], np.int64),
+            self.fanouts,
+            self.capacities,
             np.array([entry.block_words for entry in architecture.levels], np.int64),
             np.array(arrays, np.int64),
             np.array(bandwidths[0], np.float64),

@@ -31,9 +31,9 @@ DONE, TOO_LARGE = 0, 1
 def _compiled(function: Function) -> Function:
     """Compile at the first call; without a writable cache place anew in each process."""
     try:
-        result: Function = njit(cache=True, error_model="numpy")(function)
+        result: Function = njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # numba found no place for its cache
-        result = njit(error_model="numpy")(function)
+        result = njit(nogil=True, error_model="numpy")(function)
     return result
 
 

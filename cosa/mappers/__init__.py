@@ -1,1 +1,25 @@
-"""Mappers: one file each; every one turns a layer and an architecture into a checked schedule."""
+"""Mappers: what makes schedules. One function for all of them, by name.
+
+>>> from cosa.mappers import Budget, map_layer
+>>> map_layer("random", layer, architecture, budget=Budget(samples=5), seed=0, workers=2)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cosa.mappers.registry import MAPPERS, map_layer
+    from cosa.mappers.search import Budget
+
+__all__ = ["MAPPERS", "Budget", "map_layer"]
+
+_HOME = {"MAPPERS": "registry", "map_layer": "registry", "Budget": "search"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _HOME:
+        raise AttributeError(f"module 'cosa.mappers' has no attribute {name!r}")
+    return getattr(import_module(f"cosa.mappers.{_HOME[name]}"), name)

@@ -14,7 +14,7 @@ from cosa.mip.quantities import Rules
 from cosa.mip.solver import SolverResult, solve, solver_version
 from cosa.mip.space import kept_dims
 from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
-from cosa.validity import violations
+from cosa.validity import require_room, violations
 from cosa.workload import Layer
 
 MAX_ROUNDS = 25
@@ -61,7 +61,7 @@ def map_layer(
             allowed=", ".join(OBJECTIVES),
             nearest=nearest_of(objective, list(OBJECTIVES)),
         )
-    _require_room(layer, architecture)
+    require_room(layer, architecture)
     program = Program(layer, architecture, objective=objective, rules=Rules(as_published=as_published))
     build_seconds, solve_seconds, rounds = time.perf_counter() - started, 0.0, 0
     while True:
@@ -103,17 +103,6 @@ def map_layer(
         build_seconds=build_seconds, solve_seconds=solve_seconds, total_seconds=time.perf_counter() - started
     )
     return Schedule.make(layer, architecture, nest, provenance, timing)
-
-
-def _require_room(layer: Layer, architecture: Architecture) -> None:
-    """Room for one word of every tensor kept. With it some schedule fits: all loops may run at the outermost level."""
-    for level, entry in enumerate(architecture.levels):
-        available = architecture.usable_words(level)
-        if available is not None and available < len(entry.keeps):
-            raise InfeasibleError(
-                f"layer {layer.name!r} does not fit architecture {architecture.name!r}: {entry.name} keeps "
-                f"{', '.join(entry.keeps)}, whose smallest tiles need {len(entry.keeps)} words, and has {available}"
-            )
 
 
 def _require_solution(result: SolverResult, program: Program, time_limit_seconds: float) -> None:

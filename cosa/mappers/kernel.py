@@ -1,0 +1,385 @@
+"""Compiled drawing and walking of mappings. One file, because numba keys its disk cache on the content of one file.
+
+Tilings are drawn uniformly over all ordered factorisations of every bound: the equal prime factors of a bound fall on
+the slots as stars among bars. Slots stand innermost first; a slot is the temporal loops of a level (`TEMPORAL`) or the
+loops over its fan-out. Loops in a slot stand innermost first too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Array = npt.NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+TEMPORAL = -1
+X, Y, ROWS, SPLIT = 0, 1, 2, 3
+"""Where the loops of a spatial slot run: along one axis, over rows, or the inner ones along x and the rest along y."""
+
+TENSORS, DIMS, AXES = 3, 8, 5
+FITS, FANOUT, CAPACITY = 0, 1, 2
+
+
+def _compiled(function: Function) -> Function:
+    """Compile at the first call; without a writable cache place anew in each process."""
+    try:
+        result: Function = njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:  # numba found no place for its cache
+        result = njit(nogil=True, error_model="numpy")(function)
+    return result
+
+
+def _helper(function: Function) -> Function:
+    """Compile a function that only functions of this file call."""
+    result: Function = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return result
+
+
+@_helper
+def _below(state: Array, n: int) -> int:
+    """A random whole number from 0 to n - 1 (splitmix64)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return int(np.float64(z >> np.uint64(11)) * 1.1102230246251565e-16 * n)
+
+
+@_helper
+def _draw_tiling(state: Array, primes: Array, factors: Array) -> None:
+    """A uniformly random tiling; `primes` [number, (dim, prime, how often)], `factors` [dim, slot]."""
+    slots = factors.shape[1]
+    factors[:] = 1
+    for k in range(primes.shape[0]):
+        dim, prime, stars = primes[k, 0], primes[k, 1], primes[k, 2]
+        bars, slot = slots - 1, 0
+        while stars > 0:
+            if _below(state, stars + bars) < stars:
+                factors[dim, slot] *= prime
+                stars -= 1
+            else:
+                bars -= 1
+                slot += 1
+
+
+@_helper
+def _capacity_broken(
+    factors: Array, slot_level: Array, keeps: Array, capacities: Array, dims_of: Array, scale_of: Array
+) -> int:
+    """The innermost level whose tiles do not fit, or -1."""
+    levels, slots = keeps.shape[0], factors.shape[1]
+    extent = np.ones(DIMS, np.int64)
+    slot = 0
+    for level in range(levels):
+        while slot < slots and slot_level[slot] == level:
+            for dim in range(DIMS):
+                extent[dim] *= factors[dim, slot]
+            slot += 1
+        if capacities[level] < 0:
+            continue
+        words = 0.0
+        for tensor in range(TENSORS):
+            if keeps[level, tensor]:
+                size = 1.0
+                for axis in range(AXES):
+                    length = 1
+                    for place in range(2):
+                        dim = dims_of[tensor, axis, place]
+                        if dim >= 0:
+                            length += scale_of[tensor, dim] * (extent[dim] - 1)
+                    size *= length
+                words += size
+        if words > capacities[level]:
+            return level
+    return -1
+
+
+@_helper
+def _loops_of(factors: Array, slot: int, order: Array) -> int:
+    """Dimensions with loops in a slot, ascending; how many."""
+    count = 0
+    for dim in range(DIMS):
+        if factors[dim, slot] > 1:
+            order[count] = dim
+            count += 1
+    return count
+
+
+@_helper
+def _splittable(factors: Array, slot: int, order: Array, count: int, columns: int, rows: int) -> bool:
+    """Whether some of the loops fit along x and all others along y."""
+    for chosen in range(1 << count):
+        along_x, along_y = 1, 1
+        for k in range(count):
+            if chosen >> k & 1:
+                along_x *= factors[order[k], slot]
+            else:
+                along_y *= factors[order[k], slot]
+        if along_x <= columns and along_y <= rows:
+            return True
+    return False
+
+
+@_helper
+def _fits_split(factors: Array, slot: int, order: Array, count: int, split: int, columns: int, rows: int) -> bool:
+    """Whether the first `split` loops fit along x and the others along y."""
+    along_x, along_y = 1, 1
+    for k in range(count):
+        if k < split:
+            along_x *= factors[order[k], slot]
+        else:
+            along_y *= factors[order[k], slot]
+    return along_x <= columns and along_y <= rows
+
+
+@_helper
+def _next_order(order: Array, count: int) -> bool:
+    """The next permutation in lexicographic order; False (and sorted again) after the last one."""
+    k = count - 2
+    while k >= 0 and order[k] > order[k + 1]:
+        k -= 1
+    low, high = k + 1, count - 1
+    if k >= 0:
+        other = count - 1
+        while order[other] < order[k]:
+            other -= 1
+        order[k], order[other] = order[other], order[k]
+    while low < high:
+        order[low], order[high] = order[high], order[low]
+        low += 1
+        high -= 1
+    return k >= 0
+
+
+@_helper
+def _write(
+    mapping: int,
+    factors: Array,
+    orders: Array,
+    counts: Array,
+    splits: Array,
+    slot_level: Array,
+    slot_axis: Array,
+    loops: tuple[Array, ...],
+) -> None:
+    """Put a mapping into the arrays of a batch, whose loops stand outer to inner."""
+    t_dims, t_bounds, s_dims, s_bounds, s_axes = loops
+    t_bounds[mapping] = 1
+    s_bounds[mapping] = 1
+    for level in range(t_bounds.shape[1]):
+        place = 0
+        for slot in range(slot_level.shape[0] - 1, -1, -1):
+            if slot_level[slot] != level or slot_axis[slot] == TEMPORAL:
+                continue
+            for k in range(counts[slot] - 1, -1, -1):
+                dim, axis = orders[slot, k], slot_axis[slot]
+                if axis == SPLIT:
+                    axis = X if k < splits[slot] else Y
+                s_dims[mapping, level, place], s_bounds[mapping, level, place] = dim, factors[dim, slot]
+                s_axes[mapping, level, place] = axis
+                place += 1
+        for slot in range(slot_level.shape[0]):
+            if slot_level[slot] == level and slot_axis[slot] == TEMPORAL:
+                for k in range(counts[slot]):
+                    dim = orders[slot, counts[slot] - 1 - k]
+                    t_dims[mapping, level, k], t_bounds[mapping, level, k] = dim, factors[dim, slot]
+
+
+@_compiled
+def fill_random(
+    state: Array,  # uint64 [1]
+    primes: Array,  # int64 [number, 3]
+    dims: Array,  # int64: dimensions that a draw knows, with bounds of 1
+    tables: tuple[Array, ...],  # `MapSpace.tables`
+    most_draws: int,
+    loops: tuple[Array, ...],  # `MappingBatch.loops`, filled
+    drawn_at: Array,  # int64 [mapping]: draws up to and with each mapping
+    broken: Array,  # int64 [level, 2]: draws that broke the fan-out, the capacity of a level
+) -> tuple[int, int]:
+    """Draw tiling, order of every slot and split of every fan-out until the batch is full; (mappings, draws)."""
+    slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
+    slots, wanted = slot_level.shape[0], loops[0].shape[0]
+    factors = np.ones((DIMS, slots), np.int64)
+    orders, order = np.zeros((slots, DIMS), np.int64), np.empty(DIMS, np.int64)
+    counts, splits = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+    found, drawn = 0, 0
+    while found < wanted and drawn < most_draws:
+        drawn += 1
+        _draw_tiling(state, primes, factors)
+        fits = True
+        for slot in range(slots):
+            for k in range(dims.shape[0]):
+                order[k] = dims[k]
+            level, axis = slot_level[slot], slot_axis[slot]
+            columns, rows = fanouts[level, 0], fanouts[level, 1]
+            # Orders of a fan-out along one axis do not matter: they stay.
+            if axis == TEMPORAL or (columns > 1 and rows > 1):
+                for k in range(dims.shape[0] - 1, 0, -1):
+                    other = _below(state, k + 1)
+                    order[k], order[other] = order[other], order[k]
+            split = _below(state, dims.shape[0] + 1) if axis == SPLIT else 0
+            counts[slot], splits[slot] = 0, 0
+            for k in range(dims.shape[0]):
+                if factors[order[k], slot] > 1:
+                    orders[slot, counts[slot]] = order[k]
+                    counts[slot] += 1
+                    if k < split:
+                        splits[slot] += 1
+            if axis == SPLIT:
+                good = _fits_split(factors, slot, orders[slot], counts[slot], splits[slot], columns, rows)
+                if not good and fits:
+                    broken[level, 0] += 1
+                fits = fits and good
+        if not fits:
+            continue
+        level = _capacity_broken(factors, slot_level, keeps, capacities, dims_of, scale_of)
+        if level >= 0:
+            broken[level, 1] += 1
+            continue
+        _write(found, factors, orders, counts, splits, slot_level, slot_axis, loops)
+        drawn_at[found] = drawn
+        found += 1
+    return found, drawn
+
+
+@_helper
+def _factorial(n: int) -> float:
+    product = 1.0
+    for k in range(2, n + 1):
+        product *= k
+    return product
+
+
+@_compiled
+def fill_hybrid(
+    state: Array,  # uint64 [1]
+    under_way: Array,  # bool [1]: whether a tiling is being walked
+    factors: Array,  # int64 [dim, slot] of that tiling
+    orders: Array,  # int64 [slot, place]
+    counts: Array,  # int64 [slot]
+    splits: Array,  # int64 [slot]
+    primes: Array,
+    tables: tuple[Array, ...],
+    most_draws: int,
+    loops: tuple[Array, ...],
+    drawn_at: Array,  # int64 [mapping]: draws up to and with each mapping
+    walked_at: Array,  # float64 [mapping]: draws of a walk that looks at every mapping
+    tilings_at: Array,  # int64 [mapping]
+    broken: Array,  # int64 [level, 2]
+) -> tuple[int, int, float, int]:
+    """Walk random tilings until the batch is full; (mappings, draws, draws of a walk without shortcuts, tilings)."""
+    slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
+    slots, wanted = slot_level.shape[0], loops[0].shape[0]
+    found, drawn, walked, tilings = 0, 0, 0.0, 0
+    weight = 1.0
+    fresh = False
+    while found < wanted and drawn < most_draws:
+        if not under_way[0]:
+            drawn += 1
+            tilings += 1
+            _draw_tiling(state, primes, factors)
+            bad, space, in_splits = -1, 1.0, 1.0
+            for slot in range(slots):
+                counts[slot] = _loops_of(factors, slot, orders[slot])
+                level = slot_level[slot]
+                if slot_axis[slot] == TEMPORAL:
+                    if slot > 0:
+                        space *= _factorial(counts[slot])
+                    continue
+                columns, rows = fanouts[level, 0], fanouts[level, 1]
+                in_splits *= counts[slot] + 1
+                if columns > 1 and rows > 1:
+                    space *= _factorial(counts[slot])
+                if bad < 0 and not _splittable(factors, slot, orders[slot], counts[slot], columns, rows):
+                    bad = level
+            if bad >= 0:
+                # No order and no split mends it: a walk would look at all of them.
+                broken[bad, 0] += 1
+                walked += space * in_splits
+                continue
+            bad = _capacity_broken(factors, slot_level, keeps, capacities, dims_of, scale_of)
+            if bad >= 0:
+                # The first mapping within the fan-outs shows it, then the walk goes on to the next tiling.
+                broken[bad, 1] += 1
+                walked += in_splits
+                continue
+            for slot in range(slots):
+                splits[slot] = 0
+            under_way[0] = True
+            fresh = True
+        weight = 1.0
+        for slot in range(slots):
+            if slot_axis[slot] == SPLIT:
+                level = slot_level[slot]
+                if fanouts[level, 1] == 1:
+                    splits[slot] = counts[slot]
+                if fanouts[level, 0] == 1 or fanouts[level, 1] == 1:
+                    weight *= counts[slot] + 1
+        if fresh:
+            fresh = False
+        else:
+            drawn += 1
+        walked += weight
+        good = True
+        for slot in range(slots):
+            if slot_axis[slot] == SPLIT and good:
+                level = slot_level[slot]
+                good = _fits_split(
+                    factors, slot, orders[slot], counts[slot], splits[slot], fanouts[level, 0], fanouts[level, 1]
+                )
+        if good:
+            _write(found, factors, orders, counts, splits, slot_level, slot_axis, loops)
+            drawn_at[found], walked_at[found], tilings_at[found] = drawn, walked, tilings
+            found += 1
+        # ---- the next mapping: splits first, then orders, innermost slots first
+        moved = False
+        for slot in range(slots):
+            level = slot_level[slot]
+            if slot_axis[slot] == SPLIT and fanouts[level, 0] > 1 and fanouts[level, 1] > 1:
+                splits[slot] += 1
+                if splits[slot] <= counts[slot]:
+                    moved = True
+                    break
+                splits[slot] = 0
+        if not moved:
+            for slot in range(slots):
+                level = slot_level[slot]
+                if slot_axis[slot] == SPLIT and (fanouts[level, 0] == 1 or fanouts[level, 1] == 1):
+                    continue
+                if slot == 0 and slot_axis[slot] == TEMPORAL:
+                    continue  # loops around the MACs: their order does not matter
+                if _next_order(orders[slot], counts[slot]):
+                    moved = True
+                    break
+        under_way[0] = moved
+    return found, drawn, walked, tilings
+
+
+@_compiled
+def count_victory(
+    first: Array,  # float64 [mapping]: what is minimised
+    second: Array,  # float64: decides between equals
+    fits: Array,
+    best: Array,  # float64 [2], overwritten
+    since: int,
+    condition: int,
+) -> tuple[int, int, int]:
+    """Follow mappings until `condition` in a row are not better: (mappings taken, the best of them or -1, in a row)."""
+    at = -1
+    for k in range(first.shape[0]):
+        if not fits[k]:
+            continue
+        if first[k] < best[0] or (first[k] == best[0] and second[k] < best[1]):
+            best[0], best[1] = first[k], second[k]
+            at, since = k, 0
+        else:
+            since += 1
+            if since == condition:
+                return k + 1, at, since
+    return first.shape[0], at, since

@@ -1,0 +1,116 @@
+"""The random mapper: the best of n valid mappings, drawn as Timeloop's `random` draws them.
+
+A draw is a tiling (uniform over all ordered factorisations of every bound), an order of the loops of every level, and
+for every fan-out a place up to which the loops run along x, the others along y. Along an axis of one instance only
+loops of bound 1 fit, and in a fan-out along one axis the loops stand in the fixed order R S P Q C K N: so draws with
+little spatial parallelism are valid far more often than others. The published numbers were made with that rule.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from cosa.analytical.batch import BatchEvaluator
+from cosa.arch import Architecture
+from cosa.mappers.search import (
+    MOST_DRAWS_IN_A_ROW,
+    Budget,
+    Found,
+    Objective,
+    Stop,
+    Task,
+    costs,
+    finish,
+    prepare,
+    run_tasks,
+)
+from cosa.mappers.space import MapSpace, stream
+from cosa.schedule import Schedule, StoppedBy
+from cosa.workload import Layer
+
+SAMPLES = 5
+SAMPLES_A_TASK = 2000
+DRAWS_A_TURN = 200_000
+"""Draws between two looks at the clock."""
+
+
+def map_layer(
+    layer: Layer,
+    architecture: Architecture,
+    *,
+    objective: str = "latency",
+    budget: Budget | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    keep_interrupted: bool = False,
+) -> Schedule:
+    """The best of `budget.samples` (5) valid mappings drawn at random.
+
+    Raises
+    ------
+    InputError: there is no such objective.
+    InfeasibleError: no valid mapping was found.
+    """
+    started = time.perf_counter()
+    goal = prepare(layer, architecture, objective, workers)
+    budget = budget or Budget()
+    wanted, reason = _samples(budget)
+    sizes = [min(SAMPLES_A_TASK, wanted - first) for first in range(0, wanted, SAMPLES_A_TASK)]
+    tasks = [_task(seed, number, size, goal, reason) for number, size in enumerate(sizes)]
+    founds, _ = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    return finish("random", layer, architecture, goal, seed, founds, started, keep_interrupted)
+
+
+def _samples(budget: Budget) -> tuple[int, StoppedBy]:
+    """How many valid mappings, and why the search will have stopped with them."""
+    if budget.samples is None and budget.evaluations is None:
+        # A budget of time alone: as many as come by then.
+        return (SAMPLES, "samples") if budget.seconds is None else (10**9, "samples")
+    if budget.evaluations is not None and (budget.samples is None or budget.evaluations < budget.samples):
+        return budget.evaluations, "evaluations"
+    assert budget.samples is not None
+    return budget.samples, "samples"
+
+
+def _task(seed: int, number: int, samples: int, objective: Objective, reason: StoppedBy) -> Task:
+    def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
+        from cosa.mappers import kernel
+
+        space, state = MapSpace.of(evaluator), stream(seed, number)
+        barren = 0
+        while found.valid < samples:
+            if (early := stop.now()) is not None:
+                found.stopped_by = early
+                return
+            batch = space.batch(samples - found.valid)
+            drawn_at = np.zeros(len(batch), np.int64)
+            filled, drawn = kernel.fill_random(
+                state,
+                space.primes,
+                space.dims,
+                space.tables(),
+                DRAWS_A_TURN,
+                batch.loops(),
+                drawn_at,
+                found.broken,
+            )
+            found.drawn += drawn
+            barren = 0 if filled else barren + drawn
+            if barren >= MOST_DRAWS_IN_A_ROW:
+                found.stopped_by = "no_valid_mapping"
+                return
+            if not filled:
+                continue
+            batch = batch.first(filled)
+            result = evaluator.evaluate(batch, detail=False)
+            found.evaluations += filled
+            found.valid += filled
+            first, second = costs(objective, result)
+            at = int(np.lexsort((second, first))[0])
+            if (first[at], second[at]) < found.cost:
+                found.take((float(first[at]), float(second[at])), batch, at, space.architecture)
+        found.stopped_by = reason
+
+    return task

@@ -1,0 +1,79 @@
+"""Every mapper by name, behind one call."""
+
+from __future__ import annotations
+
+import time
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from cosa.errors import InputError, nearest_of
+
+if TYPE_CHECKING:
+    from cosa.arch import Architecture
+    from cosa.mappers.search import Budget
+    from cosa.schedule import Schedule
+    from cosa.workload import Layer
+
+SEARCHES = ("random",)
+MAPPERS = ("cosa", *SEARCHES)
+
+
+def map_layer(
+    name: str,
+    layer: Layer,
+    architecture: Architecture,
+    *,
+    objective: str | None = None,
+    budget: Budget | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    keep_interrupted: bool = False,
+    **options: Any,
+) -> Schedule:
+    """A schedule of a layer on an architecture by the mapper of that name.
+
+    Parameters
+    ----------
+    name: one of `MAPPERS`.
+    objective: of a search `latency`, `energy` or `edp`, analytically in Timeloop's convention (None: latency); of the
+        program a name it knows (None: its default).
+    budget: how much a search may do (None: by its own rule); of the program its seconds count.
+    seed: same seed, same schedule on any number of workers, unless time or Ctrl-C stops the search.
+    workers: processor cores to use.
+    keep_interrupted: Ctrl-C ends a search with the best so far (`provenance.search.stopped_by` says so) instead of
+        raising KeyboardInterrupt.
+    options: further ones of that mapper.
+
+    Raises
+    ------
+    InputError: there is no such mapper, objective or option.
+    InfeasibleError: no valid mapping; the message names the binding, or the most violated, constraint.
+    SolverError: the program found none in time.
+    """
+    if name not in MAPPERS:
+        allowed, nearest = ", ".join(MAPPERS), nearest_of(name, MAPPERS)
+        raise InputError("no such mapper", source="--mapper", value=name, allowed=allowed, nearest=nearest)
+    if objective is not None:
+        options["objective"] = objective
+    if name == "cosa":
+        if budget is not None and budget.seconds is not None:
+            options["time_limit_seconds"] = budget.seconds
+        options["threads"] = workers
+        module = "cosa_mip"
+    else:
+        options |= {"budget": budget, "workers": workers, "keep_interrupted": keep_interrupted}
+        module = name
+    # Programs and searches load here: each needs heavy packages that the others do not.
+    mapper = import_module(f"cosa.mappers.{module}").map_layer
+    started = time.perf_counter()
+    try:
+        schedule: Schedule = mapper(layer, architecture, seed=seed, **options)
+    except TypeError as error:
+        unknown = next((option for option in options if f"{option!r}" in str(error)), None)
+        if unknown is None or "unexpected keyword" not in str(error):
+            raise
+        raise InputError(f"the mapper {name} has no such option", source=unknown, value=options[unknown]) from None
+    if schedule.timing is not None:
+        timing = schedule.timing.model_copy(update={"total_seconds": time.perf_counter() - started})
+        schedule = schedule.model_copy(update={"timing": timing})
+    return schedule

@@ -1,0 +1,250 @@
+"""What all searches share: budget, objective, logical threads, the best mapping so far, and why a search stopped.
+
+A search is a number of logical threads, each with random numbers of its own. Workers take them in turn, so the result
+does not depend on the number of workers. Threads of the operating system do: all the work is compiled code that runs
+without Python's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
+from cosa.arch import Architecture
+from cosa.errors import InfeasibleError, InputError, nearest_of
+from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming, Search, StoppedBy
+from cosa.validity import require_room, require_valid
+from cosa.workload import Layer
+
+Array = npt.NDArray[Any]
+Objective = Literal["latency", "energy", "edp"]
+OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp")
+MOST_DRAWS_IN_A_ROW = 20_000_000
+"""Mappings drawn without a valid one before a search gives up."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a search may do; None: as the mapper's own rule says.
+
+    `samples`: valid mappings (`random`). `evaluations`: mappings evaluated; the same on any machine. `seconds`: of wall
+    time; what is found by then depends on the machine.
+    """
+
+    samples: int | None = None
+    evaluations: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "evaluations", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1e15:
+                raise InputError("out of range", source=f"budget of {name}", value=value, allowed="> 0")
+
+
+def costs(objective: Objective, result: BatchResult) -> tuple[Array, Array]:
+    """What is minimised, and what decides between equals: energy for latency, cycles otherwise."""
+    cycles = result.cycles.astype(np.float64)
+    if objective == "latency":
+        return cycles, result.energy_pj
+    if objective == "energy":
+        return result.energy_pj, cycles
+    return result.energy_pj * cycles, cycles
+
+
+def check_objective(objective: str) -> Objective:
+    """The objective of that name.
+
+    Raises
+    ------
+    InputError: there is none.
+    """
+    for name in OBJECTIVES:
+        if name == objective:
+            return name
+    allowed, nearest = ", ".join(OBJECTIVES), nearest_of(objective, OBJECTIVES)
+    raise InputError("no such objective", source="--objective", value=objective, allowed=allowed, nearest=nearest)
+
+
+class Stop:
+    """Whether a search has to end before its rule says so: by time, or by Ctrl-C."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self.interrupted = False
+
+    def now(self) -> StoppedBy | None:
+        """The reason to end now, if there is one."""
+        if self.interrupted:
+            return "interrupted"
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            return "time"
+        return None
+
+
+@dataclass
+class Found:
+    """What one logical thread has found so far."""
+
+    cost: tuple[float, float] = (np.inf, np.inf)
+    nest: tuple[ScheduleLevel, ...] | None = None
+    drawn: int = 0
+    valid: int = 0
+    evaluations: int = 0
+    walked: float = 0.0
+    tilings: int = 0
+    stopped_by: StoppedBy = "exhausted"
+    broken: Array = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+
+    def take(self, cost: tuple[float, float], batch: MappingBatch, number: int, architecture: Architecture) -> None:
+        """Keep a better mapping."""
+        self.cost, self.nest = cost, batch.nest(architecture, number)
+
+
+Task = Callable[[BatchEvaluator, Stop, Found], None]
+"""One logical thread: works on what it is given until its rule, or `Stop`, ends it."""
+
+
+def run_tasks(
+    tasks: Sequence[Task], layer: Layer, architecture: Architecture, workers: int, stop: Stop
+) -> tuple[list[Found], bool]:
+    """Run logical threads on so many workers; (what each found, whether Ctrl-C came).
+
+    Raises
+    ------
+    KeyboardInterrupt: Ctrl-C came before anything was found.
+    """
+    levels = len(architecture.levels)
+    founds = [Found(broken=np.zeros((levels, 2), np.int64)) for _ in tasks]
+    left = iter(range(len(tasks)))
+    lock, errors = threading.Lock(), list[BaseException]()
+
+    def work() -> None:
+        evaluator = BatchEvaluator(layer, architecture)
+        while True:
+            with lock:
+                number = next(left, None)
+            if number is None or errors:
+                return
+            reason = stop.now()
+            if reason is not None:
+                founds[number].stopped_by = reason
+                continue
+            try:
+                tasks[number](evaluator, stop, founds[number])
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, min(workers, len(tasks))))]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.1)
+    except KeyboardInterrupt:
+        stop.interrupted = True
+        if all(found.nest is None for found in founds):
+            raise
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise errors[0]
+    return founds, stop.interrupted
+
+
+_FIRST = ("interrupted", "time", "evaluations")
+"""Reasons that end a search early: one logical thread that gives them gives them to the whole search."""
+
+
+def finish(
+    mapper: str,
+    layer: Layer,
+    architecture: Architecture,
+    objective: Objective,
+    seed: int,
+    founds: Sequence[Found],
+    started: float,
+    keep_interrupted: bool,
+    notes: tuple[str, ...] = (),
+) -> Schedule:
+    """The schedule of the best that logical threads have found, earlier threads first among equals.
+
+    Raises
+    ------
+    InfeasibleError: there is none; the message names the constraint that was broken most.
+    KeyboardInterrupt: Ctrl-C ended the search, and the caller does not want what was found until then.
+    """
+    from cosa.version import version
+
+    reasons = [found.stopped_by for found in founds]
+    stopped_by = next((reason for reason in _FIRST if reason in reasons), reasons[0])
+    if stopped_by == "interrupted" and not keep_interrupted:
+        raise KeyboardInterrupt
+    best = min(founds, key=lambda found: found.cost)
+    drawn = sum(found.drawn for found in founds)
+    if best.nest is None:
+        raise InfeasibleError(_none_found(mapper, layer, architecture, founds, drawn, stopped_by))
+    walked = sum(found.walked for found in founds)
+    search = Search(
+        stopped_by=stopped_by,
+        evaluations=sum(found.evaluations for found in founds),
+        samples_drawn=drawn,
+        samples_valid=sum(found.valid for found in founds),
+        samples_walked=round(walked) if walked else None,
+        tilings=sum(found.tilings for found in founds) or None,
+        logical_threads=len(founds),
+    )
+    provenance = Provenance(
+        mapper=mapper,
+        version=version(),
+        objective=objective,
+        seed=seed,
+        objective_value=best.cost[0],
+        search=search,
+        notes=notes,
+    )
+    timing = ScheduleTiming(total_seconds=time.perf_counter() - started)
+    schedule = Schedule.make(layer, architecture, best.nest, provenance, timing)
+    require_valid(schedule, f"the schedule found by {mapper}")
+    return schedule
+
+
+def _none_found(
+    mapper: str,
+    layer: Layer,
+    architecture: Architecture,
+    founds: Sequence[Found],
+    drawn: int,
+    stopped_by: StoppedBy,
+) -> str:
+    text = f"layer {layer.name!r} on architecture {architecture.name!r}: {mapper} found no valid mapping"
+    text += f" in {drawn:,} samples (stopped by {stopped_by})"
+    broken = sum((found.broken for found in founds), np.zeros((len(architecture.levels), 2), np.int64))
+    if broken.any():
+        level, what = (int(place) for place in np.unravel_index(np.argmax(broken), broken.shape))
+        kind = ("the fan-out of", "the capacity of")[what]
+        text += f"; most violated: {kind} {architecture.levels[level].name}, in {int(broken[level, what]):,} of them"
+    return text
+
+
+def prepare(layer: Layer, architecture: Architecture, objective: str, workers: int) -> Objective:
+    """Check what every search is given.
+
+    Raises
+    ------
+    InputError: no such objective, or no workers.
+    InfeasibleError: the layer fits nowhere on the architecture.
+    """
+    if workers < 1:
+        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number >= 1")
+    require_room(layer, architecture)
+    return check_objective(objective)
