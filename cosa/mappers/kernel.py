@@ -383,3 +383,128 @@ def count_victory(
             if since == condition:
                 return k + 1, at, since
     return first.shape[0], at, since
+
+
+@_helper
+def _next_composition(parts: Array) -> bool:
+    """The next way to put as many stars on the slots; False (and the first one again) after the last."""
+    last = parts.shape[0] - 1
+    at = 0
+    while at < last and parts[at] == 0:
+        at += 1
+    stars = parts[at]
+    parts[at] = 0
+    if at == last:
+        parts[0] = stars
+        return False
+    parts[0] = stars - 1
+    parts[at + 1] += 1
+    return True
+
+
+@_helper
+def _next_tiling(primes: Array, parts: Array, moving: int) -> bool:
+    """Advance the first `moving` prime factors like an odometer; False after the last tiling."""
+    for k in range(moving):
+        if _next_composition(parts[k]):
+            return True
+    return False
+
+
+@_helper
+def _set_factors(primes: Array, parts: Array, factors: Array) -> None:
+    factors[:] = 1
+    for k in range(primes.shape[0]):
+        for slot in range(parts.shape[1]):
+            for _ in range(parts[k, slot]):
+                factors[primes[k, 0], slot] *= primes[k, 1]
+
+
+@_helper
+def _axes_broken(factors: Array, slot_level: Array, slot_axis: Array, fanouts: Array) -> int:
+    """The innermost level whose fan-out does not hold its loops, axes apart, or -1."""
+    for level in range(fanouts.shape[0]):
+        along_x, along_y, along_rows = 1, 1, 1
+        for slot in range(slot_level.shape[0]):
+            if slot_level[slot] != level or slot_axis[slot] == TEMPORAL:
+                continue
+            product = 1
+            for dim in range(DIMS):
+                product *= factors[dim, slot]
+            if slot_axis[slot] == X:
+                along_x = product
+            elif slot_axis[slot] == Y:
+                along_y = product
+            else:
+                along_rows = product
+        columns, rows = fanouts[level, 0], fanouts[level, 1]
+        if along_x > columns or along_y > rows or along_rows > columns * rows:
+            return level
+        if along_rows > 1 and (along_x > 1 or along_y > 1):
+            return level
+    return -1
+
+
+@_compiled
+def count_mappings(primes: Array, parts: Array, moving: int, tables: tuple[Array, ...], broken: Array) -> float:
+    """Valid mappings: all tilings within fan-outs and capacities times the orders of their loops."""
+    slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
+    slots = slot_level.shape[0]
+    factors, order = np.ones((DIMS, slots), np.int64), np.empty(DIMS, np.int64)
+    total = 0.0
+    while True:
+        _set_factors(primes, parts, factors)
+        level = _axes_broken(factors, slot_level, slot_axis, fanouts)
+        if level >= 0:
+            broken[level, 0] += 1
+        else:
+            level = _capacity_broken(factors, slot_level, keeps, capacities, dims_of, scale_of)
+            if level >= 0:
+                broken[level, 1] += 1
+        if level < 0:
+            space = 1.0
+            for slot in range(slots):
+                if slot > 0 or slot_axis[slot] != TEMPORAL:
+                    space *= _factorial(_loops_of(factors, slot, order))
+            total += space
+        if not _next_tiling(primes, parts, moving):
+            return total
+
+
+@_compiled
+def fill_exhaustive(
+    under_way: Array,  # bool [1]: whether a tiling is being walked
+    parts: Array,  # int64 [prime, slot]: where the equal prime factors stand
+    moving: int,
+    factors: Array,
+    orders: Array,
+    counts: Array,
+    primes: Array,
+    tables: tuple[Array, ...],
+    loops: tuple[Array, ...],
+) -> tuple[int, bool]:
+    """All valid mappings, a batch at a time; (mappings, whether there are more tilings)."""
+    slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
+    slots, wanted = slot_level.shape[0], loops[0].shape[0]
+    found = 0
+    while found < wanted:
+        if not under_way[0]:
+            _set_factors(primes, parts, factors)
+            for slot in range(slots):
+                counts[slot] = _loops_of(factors, slot, orders[slot])
+            under_way[0] = (
+                _axes_broken(factors, slot_level, slot_axis, fanouts) < 0
+                and _capacity_broken(factors, slot_level, keeps, capacities, dims_of, scale_of) < 0
+            )
+        if under_way[0]:
+            _write(found, factors, orders, counts, counts, slot_level, slot_axis, loops)
+            found += 1
+            moved = False
+            for slot in range(slots):
+                if (slot > 0 or slot_axis[slot] != TEMPORAL) and _next_order(orders[slot], counts[slot]):
+                    moved = True
+                    break
+            under_way[0] = moved
+        if not under_way[0] and not _next_tiling(primes, parts, moving):
+            return found, False
+    return found, True

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cosa.schedule import Schedule
     from cosa.workload import Layer
 
-SEARCHES = ("random",)
+SEARCHES = ("random", "hybrid", "exhaustive")
 MAPPERS = ("cosa", *SEARCHES)
 
 

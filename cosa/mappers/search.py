@@ -236,15 +236,24 @@ def _none_found(
     return text
 
 
-def prepare(layer: Layer, architecture: Architecture, objective: str, workers: int) -> Objective:
-    """Check what every search is given.
+def shares(evaluations: int | None, logical_threads: int) -> list[int | None]:
+    """A budget of evaluations shared out evenly: those who get none are left out; None: no limit."""
+    if evaluations is None:
+        return [None] * logical_threads
+    each, rest = divmod(evaluations, logical_threads)
+    return [each + (number < rest) for number in range(logical_threads) if each + (number < rest)]
+
+
+def prepare(layer: Layer, architecture: Architecture, objective: str, workers: int, *counts: int) -> Objective:
+    """Check what every search is given; `counts` are options of its own that must be 1 at least.
 
     Raises
     ------
     InputError: no such objective, or no workers.
     InfeasibleError: the layer fits nowhere on the architecture.
     """
-    if workers < 1:
-        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number >= 1")
+    for name, count in (("--workers", workers), *(("option", count) for count in counts)):
+        if count < 1:
+            raise InputError("out of range", source=name, value=count, allowed="a whole number >= 1")
     require_room(layer, architecture)
     return check_objective(objective)

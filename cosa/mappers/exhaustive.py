@@ -1,0 +1,142 @@
+"""The exhaustive mapper: every valid mapping of a small space, so its answer is the optimum.
+
+The space: every ordered factorisation of every bound over the levels, their two axes apart, or row by row, and every
+order of the loops (around the MACs it does not matter). What a level keeps is fixed.
+"""
+
+from __future__ import annotations
+
+import time
+from math import comb, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from cosa.analytical.batch import BatchEvaluator
+from cosa.arch import Architecture
+from cosa.errors import InputError
+from cosa.mappers.search import Budget, Found, Objective, Stop, Task, costs, finish, prepare, run_tasks
+from cosa.mappers.space import MapSpace
+from cosa.schedule import Schedule
+from cosa.workload import DIMS, Layer
+
+MOST_MAPPINGS = 2_000_000
+MOST_TILINGS = 100_000_000
+MAPPINGS_A_TURN = 4096
+
+
+def map_layer(
+    layer: Layer,
+    architecture: Architecture,
+    *,
+    objective: str = "latency",
+    budget: Budget | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    keep_interrupted: bool = False,
+) -> Schedule:
+    """The best of all valid mappings; `budget.evaluations` is how large the space may be (2 million).
+
+    Raises
+    ------
+    InputError: there is no such objective, or the space is larger.
+    InfeasibleError: there is no valid mapping.
+    """
+    started = time.perf_counter()
+    goal = prepare(layer, architecture, objective, workers)
+    budget = budget or Budget()
+    most = MOST_MAPPINGS if budget.evaluations is None else budget.evaluations
+    space = MapSpace.of(BatchEvaluator(layer, architecture), axes_apart=True)
+    tilings = prod(_ways(int(times), len(space.slot_level)) for times in space.primes[:, 2])
+    if tilings > max(most, MOST_TILINGS):
+        raise _too_large(layer, architecture, f"more than {float(tilings):.3g} tilings alone", most)
+    from cosa.mappers import kernel
+
+    broken = np.zeros((len(architecture.levels), 2), np.int64)
+    size = kernel.count_mappings(space.primes, _first_parts(space), len(space.primes), space.tables(), broken)
+    if size > most:
+        raise _too_large(layer, architecture, f"{size:,.0f} valid mappings", most)
+    # A logical thread for every way to place the last prime factor.
+    tasks = [_task(parts, goal) for parts in _compositions(space)]
+    founds, _ = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    founds[0].broken += broken
+    founds[0].tilings = tilings
+    schedule = finish("exhaustive", layer, architecture, goal, seed, founds, started, keep_interrupted)
+    assert schedule.provenance.search is not None
+    if schedule.provenance.search.stopped_by != "exhausted":
+        return schedule
+    value = schedule.provenance.objective_value
+    proven = schedule.provenance.model_copy(update={"bound": value, "gap": 0.0})
+    return schedule.model_copy(update={"provenance": proven})
+
+
+def _ways(stars: int, slots: int) -> int:
+    return comb(stars + slots - 1, slots - 1)
+
+
+def _too_large(layer: Layer, architecture: Architecture, size: str, most: int) -> InputError:
+    return InputError(
+        f"layer {layer.name!r} on architecture {architecture.name!r} has {size}, too many to look at every one",
+        source="exhaustive",
+        allowed=f"a space of at most {most:,} valid mappings (raised by a budget of evaluations)",
+    )
+
+
+def _first_parts(space: MapSpace) -> npt.NDArray[np.int64]:
+    parts = np.zeros((len(space.primes), len(space.slot_level)), np.int64)
+    parts[:, 0] = space.primes[:, 2]
+    return parts
+
+
+def _compositions(space: MapSpace) -> list[npt.NDArray[np.int64]]:
+    """Starts of the tasks: the last prime factor in every place, all others in their first."""
+    parts = _first_parts(space)
+    if not len(parts):
+        return [parts]
+    starts, slots = [], len(space.slot_level)
+    row = [0] * slots
+
+    def place(slot: int, stars: int) -> None:
+        if slot == slots - 1:
+            row[slot] = stars
+            start = parts.copy()
+            start[-1] = row
+            starts.append(start)
+            return
+        for here in range(stars, -1, -1):
+            row[slot] = here
+            place(slot + 1, stars - here)
+
+    place(0, int(space.primes[-1, 2]))
+    return starts
+
+
+def _task(parts: npt.NDArray[np.int64], objective: Objective) -> Task:
+    def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
+        from cosa.mappers import kernel
+
+        space = MapSpace.of(evaluator, axes_apart=True)
+        slots, moving = len(space.slot_level), max(0, len(space.primes) - 1)
+        under_way = np.zeros(1, np.bool_)
+        factors, orders = np.ones((len(DIMS), slots), np.int64), np.zeros((slots, len(DIMS)), np.int64)
+        counts = np.zeros(slots, np.int64)
+        batch, more = space.batch(MAPPINGS_A_TURN), True
+        while more:
+            if (early := stop.now()) is not None:
+                found.stopped_by = early
+                return
+            filled, more = kernel.fill_exhaustive(
+                under_way, parts, moving, factors, orders, counts, space.primes, space.tables(), batch.loops()
+            )
+            if not filled:
+                continue
+            result = evaluator.evaluate(batch.first(filled), detail=False)
+            first, second = costs(objective, result)
+            found.evaluations += filled
+            found.drawn += filled
+            found.valid += int(result.fits.sum())
+            at = int(np.lexsort((second, first))[0])
+            if (first[at], second[at]) < found.cost:
+                found.take((float(first[at]), float(second[at])), batch, at, space.architecture)
+
+    return task

@@ -1,0 +1,130 @@
+"""Timeloop's hybrid mapper: random tilings, the orders and spatial splits of each walked one after the other.
+
+Each of 32 logical threads draws a tiling, passes over it if it breaks a fan-out or a capacity, and else walks all its
+mappings: first the places up to which loops of a fan-out run along x, then the orders of the loops with a bound above 1,
+innermost level first, each from R S P Q C K N on. It stops after 500 valid mappings in a row that are not better than
+its best (the victory condition). Timeloop's walk looks at every mapping of a tiling that breaks a fan-out, one by one;
+here they are passed over together and only counted (`samples_walked`).
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from cosa.analytical.batch import BatchEvaluator
+from cosa.arch import Architecture
+from cosa.mappers.search import (
+    MOST_DRAWS_IN_A_ROW,
+    Budget,
+    Found,
+    Objective,
+    Stop,
+    Task,
+    costs,
+    finish,
+    prepare,
+    run_tasks,
+    shares,
+)
+from cosa.mappers.space import MapSpace, stream
+from cosa.schedule import Schedule
+from cosa.workload import DIMS, Layer
+
+THREADS = 32
+VICTORY_CONDITION = 500
+MAPPINGS_A_TURN = 256
+DRAWS_A_TURN = 200_000
+
+
+def map_layer(
+    layer: Layer,
+    architecture: Architecture,
+    *,
+    objective: str = "latency",
+    budget: Budget | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    keep_interrupted: bool = False,
+    logical_threads: int = THREADS,
+    victory_condition: int = VICTORY_CONDITION,
+) -> Schedule:
+    """The best mapping that the logical threads find until each has met its victory condition.
+
+    A budget of evaluations is shared out evenly among the threads.
+
+    Raises
+    ------
+    InputError: there is no such objective.
+    InfeasibleError: no valid mapping was found.
+    """
+    started = time.perf_counter()
+    goal = prepare(layer, architecture, objective, workers, logical_threads, victory_condition)
+    budget = budget or Budget()
+    limits = shares(budget.evaluations, logical_threads)
+    tasks = [_task(seed, number, limit, victory_condition, goal) for number, limit in enumerate(limits)]
+    founds, _ = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    return finish("hybrid", layer, architecture, goal, seed, founds, started, keep_interrupted)
+
+
+def _task(seed: int, number: int, most: int | None, condition: int, objective: Objective) -> Task:
+    def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
+        from cosa.mappers import kernel
+
+        space = MapSpace.of(evaluator)
+        slots = len(space.slot_level)
+        state, under_way = stream(seed, number), np.zeros(1, np.bool_)
+        factors, orders = np.ones((len(DIMS), slots), np.int64), np.zeros((slots, len(DIMS)), np.int64)
+        counts, splits = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+        best, since, barren = np.full(2, np.inf), 0, 0
+        batch = space.batch(MAPPINGS_A_TURN)
+        drawn_at, tilings_at = (np.zeros(MAPPINGS_A_TURN, np.int64) for _ in range(2))
+        walked_at = np.zeros(MAPPINGS_A_TURN)
+        while True:
+            if (early := stop.now()) is not None:
+                found.stopped_by = early
+                return
+            filled, drawn, walked, tilings = kernel.fill_hybrid(
+                state,
+                under_way,
+                factors,
+                orders,
+                counts,
+                splits,
+                space.primes,
+                space.tables(),
+                DRAWS_A_TURN,
+                batch.loops(),
+                drawn_at,
+                walked_at,
+                tilings_at,
+                found.broken,
+            )
+            barren = 0 if filled else barren + drawn
+            if filled:
+                taken = filled if most is None else min(filled, most - found.evaluations)
+                result = evaluator.evaluate(batch.first(taken), detail=False)
+                first, second = costs(objective, result)
+                used, at, since = kernel.count_victory(first, second, result.fits, best, since, condition)
+                found.evaluations += used
+                found.valid += int(result.fits[:used].sum())
+                if at >= 0:
+                    found.take((float(first[at]), float(second[at])), batch, at, space.architecture)
+                if since == condition:
+                    found.stopped_by = "victory_condition"
+                elif found.evaluations == most:
+                    found.stopped_by = "evaluations"
+                if since == condition or found.evaluations == most:
+                    drawn, walked, tilings = int(drawn_at[used - 1]), walked_at[used - 1], int(tilings_at[used - 1])
+            if barren >= MOST_DRAWS_IN_A_ROW:
+                found.stopped_by = "no_valid_mapping"
+            found.drawn, found.walked, found.tilings = (
+                found.drawn + drawn,
+                found.walked + walked,
+                found.tilings + tilings,
+            )
+            if found.stopped_by != "exhausted":
+                return
+
+    return task
