@@ -58,7 +58,7 @@ def map_layer(
         raise _too_large(layer, architecture, f"{size:,.0f} valid mappings", most)
     # A logical thread for every way to place the last prime factor.
     tasks = [_task(parts, goal) for parts in _compositions(space)]
-    founds, _ = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
     founds[0].broken += broken
     founds[0].tilings = tilings
     schedule = finish("exhaustive", layer, architecture, goal, seed, founds, started, keep_interrupted)

@@ -1,10 +1,10 @@
 """Timeloop's hybrid mapper: random tilings, the orders and spatial splits of each walked one after the other.
 
 Each of 32 logical threads draws a tiling, passes over it if it breaks a fan-out or a capacity, and else walks all its
-mappings: first the places up to which loops of a fan-out run along x, then the orders of the loops with a bound above 1,
-innermost level first, each from R S P Q C K N on. It stops after 500 valid mappings in a row that are not better than
-its best (the victory condition). Timeloop's walk looks at every mapping of a tiling that breaks a fan-out, one by one;
-here they are passed over together and only counted (`samples_walked`).
+mappings: first the places up to which loops of a fan-out run along x, then the orders of the loops with a bound above
+1, innermost level first, each from R S P Q C K N on. It stops after 500 valid mappings in a row that are not better
+than its best (the victory condition). Timeloop's walk looks at every mapping of a tiling that breaks a fan-out, one by
+one; here they are passed over together and only counted (`samples_walked`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cosa.workload import DIMS, Layer
 THREADS = 32
 VICTORY_CONDITION = 500
 MAPPINGS_A_TURN = 256
-DRAWS_A_TURN = 200_000
+DRAWS_A_TURN = 50_000
 
 
 def map_layer(
@@ -64,7 +64,7 @@ def map_layer(
     budget = budget or Budget()
     limits = shares(budget.evaluations, logical_threads)
     tasks = [_task(seed, number, limit, victory_condition, goal) for number, limit in enumerate(limits)]
-    founds, _ = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
     return finish("hybrid", layer, architecture, goal, seed, founds, started, keep_interrupted)
 
 

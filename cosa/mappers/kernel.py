@@ -403,9 +403,9 @@ def _next_composition(parts: Array) -> bool:
 
 
 @_helper
-def _next_tiling(primes: Array, parts: Array, moving: int) -> bool:
+def _next_tiling(parts: Array, moving: int) -> bool:
     """Advance the first `moving` prime factors like an odometer; False after the last tiling."""
-    for k in range(moving):
+    for k in range(moving):  # noqa: SIM110 (compiled)
         if _next_composition(parts[k]):
             return True
     return False
@@ -467,7 +467,7 @@ def count_mappings(primes: Array, parts: Array, moving: int, tables: tuple[Array
                 if slot > 0 or slot_axis[slot] != TEMPORAL:
                     space *= _factorial(_loops_of(factors, slot, order))
             total += space
-        if not _next_tiling(primes, parts, moving):
+        if not _next_tiling(parts, moving):
             return total
 
 
@@ -505,6 +505,158 @@ def fill_exhaustive(
                     moved = True
                     break
             under_way[0] = moved
-        if not under_way[0] and not _next_tiling(primes, parts, moving):
+        if not under_way[0] and not _next_tiling(parts, moving):
             return found, False
     return found, True
+
+
+@_helper
+def _shuffle(state: Array, order: Array) -> None:
+    for k in range(order.shape[0] - 1, 0, -1):
+        other = _below(state, k + 1)
+        order[k], order[other] = order[other], order[k]
+
+
+@_compiled
+def draw_genomes(
+    state: Array, primes: Array, tables: tuple[Array, ...], most_draws: int, factors: Array, orders: Array
+) -> tuple[int, int]:
+    """Random valid genomes: `factors` [genome, dim, slot], `orders` [genome, slot, place]; (found, draws)."""
+    slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
+    found, drawn = 0, 0
+    while found < factors.shape[0] and drawn < most_draws:
+        drawn += 1
+        _draw_tiling(state, primes, factors[found])
+        if _axes_broken(factors[found], slot_level, slot_axis, fanouts) >= 0:
+            continue
+        if _capacity_broken(factors[found], slot_level, keeps, capacities, dims_of, scale_of) >= 0:
+            continue
+        for slot in range(slot_level.shape[0]):
+            for k in range(DIMS):
+                orders[found, slot, k] = k
+            _shuffle(state, orders[found, slot])
+        found += 1
+    return found, drawn
+
+
+@_helper
+def _move_prime(state: Array, dims: Array, factors: Array) -> None:
+    """Factorisation mutation: a prime factor of a loop goes to another slot."""
+    slots = factors.shape[1]
+    dim, start = dims[_below(state, dims.shape[0])], _below(state, slots)
+    for k in range(slots):
+        slot = (start + k) % slots
+        value = factors[dim, slot]
+        if value > 1:
+            which, prime, rest = 0, 2, value
+            while rest > 1:  # as many primes as it has, equal ones counted
+                if rest % prime == 0:
+                    rest //= prime
+                    which += 1
+                else:
+                    prime += 1
+                    if prime * prime > rest:
+                        prime = rest
+            which, prime, rest = _below(state, which), 2, value
+            while True:
+                if rest % prime == 0:
+                    if which == 0:
+                        break
+                    which -= 1
+                    rest //= prime
+                else:
+                    prime += 1
+                    if prime * prime > rest:
+                        prime = rest
+            factors[dim, slot] //= prime
+            factors[dim, (slot + 1 + _below(state, slots - 1)) % slots] *= prime
+            return
+
+
+@_helper
+def _mutate_tile(
+    state: Array, dims: Array, bounds: Array, slot_level: Array, slot_axis: Array, fanouts: Array, factors: Array
+) -> None:
+    """Random mutation: a loop gets any bound, another one as many iterations as then cover the layer, rounded up."""
+    slots = factors.shape[1]
+    dim, slot = dims[_below(state, dims.shape[0])], _below(state, slots)
+    other = (slot + 1 + _below(state, slots - 1)) % slots
+    rest = 1
+    for k in range(slots):
+        if k != slot and k != other:
+            rest *= factors[dim, k]
+    most = -(-bounds[dim] // rest)
+    level = slot_level[slot]
+    if slot_axis[slot] == X:
+        most = min(most, fanouts[level, 0])
+    elif slot_axis[slot] == Y:
+        most = min(most, fanouts[level, 1])
+    elif slot_axis[slot] == ROWS:
+        most = min(most, fanouts[level, 0] * fanouts[level, 1])
+    factors[dim, slot] = 1 + _below(state, most)
+    factors[dim, other] = -(-bounds[dim] // (rest * factors[dim, slot]))
+
+
+@_compiled
+def breed(
+    state: Array,
+    dims: Array,  # int64: dimensions with a bound above 1
+    bounds: Array,  # int64 [dim]: of the layer
+    tables: tuple[Array, ...],
+    parents: int,  # genomes in the arrays before the children, best first
+    factors: Array,
+    orders: Array,
+    chances: Array,  # float64: of factorisation mutation, random mutation, crossover, another order
+    most_draws: int,
+) -> tuple[int, int]:
+    """Fill the genomes behind the parents with valid children; (children, draws)."""
+    slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
+    slots, scale = slot_level.shape[0], 1 << 30
+    found, drawn = parents, 0
+    while found < factors.shape[0] and drawn < most_draws:
+        drawn += 1
+        one = min(_below(state, parents), _below(state, parents))
+        factors[found], orders[found] = factors[one], orders[one]
+        changed = False
+        if _below(state, scale) < chances[2] * scale:
+            # Crossover: all factors of one loop of the layer, and nothing else, come from another parent.
+            dim, two = dims[_below(state, dims.shape[0])], _below(state, parents)
+            factors[found, dim] = factors[two, dim]
+            changed = True
+        if _below(state, scale) < chances[0] * scale:
+            _move_prime(state, dims, factors[found])
+            changed = True
+        if _below(state, scale) < chances[1] * scale:
+            _mutate_tile(state, dims, bounds, slot_level, slot_axis, fanouts, factors[found])
+            changed = True
+        if not changed or _below(state, scale) < chances[3] * scale:
+            slot, first = _below(state, slots), _below(state, DIMS)
+            second = (first + 1 + _below(state, DIMS - 1)) % DIMS
+            order = orders[found, slot]
+            order[first], order[second] = order[second], order[first]
+        if _axes_broken(factors[found], slot_level, slot_axis, fanouts) >= 0:
+            continue
+        if _capacity_broken(factors[found], slot_level, keeps, capacities, dims_of, scale_of) >= 0:
+            continue
+        found += 1
+    return found - parents, drawn
+
+
+@_compiled
+def write_genomes(
+    factors: Array, orders: Array, slot_level: Array, slot_axis: Array, loops: tuple[Array, ...], macs: Array
+) -> None:
+    """Put genomes into the arrays of a batch; `macs` float64: products of all their bounds."""
+    slots = slot_level.shape[0]
+    counts, kept = np.zeros(slots, np.int64), np.zeros((slots, DIMS), np.int64)
+    for genome in range(factors.shape[0]):
+        macs[genome] = 1.0
+        for slot in range(slots):
+            counts[slot] = 0
+            for k in range(DIMS):
+                dim = orders[genome, slot, k]
+                if factors[genome, dim, slot] > 1:
+                    kept[slot, counts[slot]] = dim
+                    counts[slot] += 1
+                    macs[genome] *= factors[genome, dim, slot]
+        _write(genome, factors[genome], kept, counts, counts, slot_level, slot_axis, loops)

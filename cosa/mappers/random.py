@@ -31,9 +31,10 @@ from cosa.schedule import Schedule, StoppedBy
 from cosa.workload import Layer
 
 SAMPLES = 5
-SAMPLES_A_TASK = 2000
-DRAWS_A_TURN = 200_000
-"""Draws between two looks at the clock."""
+SAMPLES_A_TURN = 2000
+DRAWS_A_TURN = 20_000
+"""Valid mappings, and draws, between two looks at the clock."""
+MOST_TASKS = 256
 
 
 def map_layer(
@@ -57,9 +58,10 @@ def map_layer(
     goal = prepare(layer, architecture, objective, workers)
     budget = budget or Budget()
     wanted, reason = _samples(budget)
-    sizes = [min(SAMPLES_A_TASK, wanted - first) for first in range(0, wanted, SAMPLES_A_TASK)]
+    each = max(SAMPLES_A_TURN, -(-wanted // MOST_TASKS))
+    sizes = [min(each, wanted - first) for first in range(0, wanted, each)]
     tasks = [_task(seed, number, size, goal, reason) for number, size in enumerate(sizes)]
-    founds, _ = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
     return finish("random", layer, architecture, goal, seed, founds, started, keep_interrupted)
 
 
@@ -79,12 +81,12 @@ def _task(seed: int, number: int, samples: int, objective: Objective, reason: St
         from cosa.mappers import kernel
 
         space, state = MapSpace.of(evaluator), stream(seed, number)
-        barren = 0
+        barren, whole = 0, space.batch(min(SAMPLES_A_TURN, samples))
         while found.valid < samples:
             if (early := stop.now()) is not None:
                 found.stopped_by = early
                 return
-            batch = space.batch(samples - found.valid)
+            batch = whole.first(samples - found.valid)
             drawn_at = np.zeros(len(batch), np.int64)
             filled, drawn = kernel.fill_random(
                 state,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cosa.schedule import Schedule
     from cosa.workload import Layer
 
-SEARCHES = ("random", "hybrid", "exhaustive")
+SEARCHES = ("random", "hybrid", "evolutionary", "exhaustive")
 MAPPERS = ("cosa", *SEARCHES)
 
 

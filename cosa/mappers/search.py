@@ -20,8 +20,8 @@ from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError, nearest_of
 from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming, Search, StoppedBy
-from cosa.validity import require_room, require_valid
-from cosa.workload import Layer
+from cosa.validity import extents, require_room, require_valid
+from cosa.workload import DIMS, Dim, Layer
 
 Array = npt.NDArray[Any]
 Objective = Literal["latency", "energy", "edp"]
@@ -112,10 +112,8 @@ Task = Callable[[BatchEvaluator, Stop, Found], None]
 """One logical thread: works on what it is given until its rule, or `Stop`, ends it."""
 
 
-def run_tasks(
-    tasks: Sequence[Task], layer: Layer, architecture: Architecture, workers: int, stop: Stop
-) -> tuple[list[Found], bool]:
-    """Run logical threads on so many workers; (what each found, whether Ctrl-C came).
+def run_tasks(tasks: Sequence[Task], layer: Layer, architecture: Architecture, workers: int, stop: Stop) -> list[Found]:
+    """Run logical threads on so many workers; what each found.
 
     Raises
     ------
@@ -126,39 +124,41 @@ def run_tasks(
     left = iter(range(len(tasks)))
     lock, errors = threading.Lock(), list[BaseException]()
 
-    def work() -> None:
-        evaluator = BatchEvaluator(layer, architecture)
-        while True:
-            with lock:
-                number = next(left, None)
-            if number is None or errors:
-                return
-            reason = stop.now()
-            if reason is not None:
-                founds[number].stopped_by = reason
-                continue
-            try:
-                tasks[number](evaluator, stop, founds[number])
-            except BaseException as error:
-                errors.append(error)
-                return
+    def work(done: threading.Event) -> None:
+        try:
+            evaluator = BatchEvaluator(layer, architecture)
+            while not errors:
+                with lock:
+                    number = next(left, None)
+                if number is None:
+                    return
+                reason = stop.now()
+                if reason is None:
+                    tasks[number](evaluator, stop, founds[number])
+                else:
+                    founds[number].stopped_by = reason
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            done.set()
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, min(workers, len(tasks))))]
-    for thread in threads:
-        thread.start()
+    # Events, not joins: a join that Ctrl-C breaks takes the thread for finished (Python 3.11).
+    ends = [threading.Event() for _ in range(max(1, min(workers, len(tasks))))]
+    for end in ends:
+        threading.Thread(target=work, args=(end,), daemon=True).start()
     try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(0.1)
+        for end in ends:
+            while not end.wait(0.1):
+                pass
     except KeyboardInterrupt:
         stop.interrupted = True
         if all(found.nest is None for found in founds):
             raise
-        for thread in threads:
-            thread.join()
+        for end in ends:
+            end.wait()
     if errors:
         raise errors[0]
-    return founds, stop.interrupted
+    return founds
 
 
 _FIRST = ("interrupted", "time", "evaluations")
@@ -213,9 +213,15 @@ def finish(
         notes=notes,
     )
     timing = ScheduleTiming(total_seconds=time.perf_counter() - started)
-    schedule = Schedule.make(layer, architecture, best.nest, provenance, timing)
+    schedule = Schedule.make(layer, architecture, best.nest, provenance, timing, _padding(layer, best.nest))
     require_valid(schedule, f"the schedule found by {mapper}")
     return schedule
+
+
+def _padding(layer: Layer, nest: tuple[ScheduleLevel, ...]) -> dict[Dim, int]:
+    """Bounds that a nest has above the layer's."""
+    bounds = extents(nest)
+    return {dim: bounds.get(dim, 1) for dim in DIMS if bounds.get(dim, 1) != layer.bounds[dim]}
 
 
 def _none_found(

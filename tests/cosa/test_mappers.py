@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import threading
+import time
+
+import numpy as np
 import pytest
 
-from cosa.analytical.evaluation import evaluate
+from cosa.analytical.batch import BatchEvaluator
+from cosa.api import evaluate
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError
-from cosa.mappers import MAPPERS, Budget, map_layer
+from cosa.mappers import MAPPERS, Budget, kernel, map_layer
+from cosa.mappers.search import Found, Stop, run_tasks, shares
+from cosa.mappers.space import MapSpace, stream
+from cosa.schedule import Schedule, Search
 from cosa.validity import violations
-from cosa.workload import Layer
+from cosa.workload import DIMS, Layer
+
+SEARCHES = ("random", "hybrid", "evolutionary")
+TINY = (
+    Layer(name="pointwise", R=1, S=1, P=2, Q=2, C=4, K=2, N=1),
+    Layer(name="strided", R=3, S=1, P=4, Q=1, C=1, K=2, N=1, stride_w=2),
+    Layer(name="groups", R=1, S=3, P=1, Q=2, C=1, K=2, N=1, G=2),
+)
 
 
 @pytest.fixture
@@ -18,60 +35,310 @@ def small() -> Layer:
     return Layer(name="small", R=3, S=1, P=6, Q=4, C=8, K=4, N=1, stride_w=2)
 
 
-@pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
-def test_random_returns_what_it_claims(small: Layer, simba: Architecture, objective: str) -> None:
-    found = map_layer("random", small, simba, objective=objective, budget=Budget(samples=50), seed=3)
-    assert violations(small, simba, found.nest) == []
-    result = evaluate(small, simba, found.nest)
-    value = {"latency": result.cycles, "energy": result.energy_pj, "edp": result.cycles * result.energy_pj}[objective]
-    assert found.provenance.objective_value == pytest.approx(value, rel=1e-12)
-    search = found.provenance.search
-    assert search is not None
-    assert (search.stopped_by, search.samples_valid, search.evaluations) == ("samples", 50, 50)
-    assert search.samples_drawn > 50
-
-
-def test_more_samples_are_never_worse(small: Layer, simba: Architecture) -> None:
-    values = [
-        map_layer("random", small, simba, budget=Budget(samples=n), seed=5).provenance.objective_value
-        for n in (1, 10, 100, 1000)
+@pytest.fixture
+def chip() -> Architecture:
+    """Two levels below a DRAM with bandwidths, a fan-out along both axes; nothing to simulate."""
+    levels = [
+        {"name": "Local", "keeps": ["weights", "outputs"], "capacity_words": 12, "fanout": 2},
+        {"name": "Shared", "keeps": ["inputs", "outputs"], "capacity_words": 24, "fanout": {"x": 2, "y": 2}},
+        {
+            "name": "DRAM",
+            "keeps": ["weights", "inputs", "outputs"],
+            "capacity_words": None,
+            "read_bandwidth_words_per_cycle": 2.0,
+            "write_bandwidth_words_per_cycle": 1.0,
+        },
     ]
-    assert None not in values
-    assert values == sorted(values, reverse=True)  # type: ignore[type-var]
-    assert values[0] != values[-1]
+    return Architecture.from_data({"name": "chip", "levels": levels})
 
 
-def test_workers_change_nothing(small: Layer, simba: Architecture) -> None:
+def searched(schedule: Schedule) -> Search:
+    assert schedule.provenance.search is not None
+    return schedule.provenance.search
+
+
+def value(schedule: Schedule) -> float:
+    assert schedule.provenance.objective_value is not None
+    return schedule.provenance.objective_value
+
+
+@pytest.mark.parametrize("mapper", SEARCHES)
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
+def test_the_value_is_that_of_the_schedule(small: Layer, simba: Architecture, mapper: str, objective: str) -> None:
+    found = map_layer(mapper, small, simba, objective=objective, budget=Budget(evaluations=3000), seed=3)
+    assert violations(found.padded_layer, simba, found.nest) == []
+    result = evaluate(found)
+    true = {"latency": result.cycles, "energy": result.energy_pj, "edp": result.cycles * result.energy_pj}[objective]
+    assert value(found) == pytest.approx(true, rel=1e-12)
+    search = searched(found)
+    assert search.evaluations <= 3000
+    assert 0 < search.samples_valid <= search.samples_drawn
+    assert found.provenance.mapper == mapper
+
+
+@pytest.mark.parametrize("layer", TINY, ids=lambda layer: layer.name)
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
+def test_nothing_beats_the_optimum(layer: Layer, chip: Architecture, objective: str) -> None:
+    best = map_layer("exhaustive", layer, chip, objective=objective)
+    assert searched(best).stopped_by == "exhausted"
+    assert best.provenance.gap == 0.0
+    budget = Budget(evaluations=20_000)
+    others = [map_layer(mapper, layer, chip, objective=objective, budget=budget, seed=1) for mapper in SEARCHES]
+    for found in others:
+        assert value(found) >= value(best) * (1 - 1e-12) or found.padded
+    # Twenty thousand draws of so few mappings meet an optimal one.
+    assert min(map(value, others)) == pytest.approx(value(best), rel=1e-12)
+
+
+def test_exhaustive_looks_at_every_mapping(chip: Architecture) -> None:
+    """The count of valid mappings, and the optimum, against an enumeration in Python."""
+    layer = Layer(name="count", R=1, S=1, P=2, Q=1, C=4, K=3, N=1)
+    evaluator = BatchEvaluator(layer, chip)
+    space = MapSpace.of(evaluator, axes_apart=True)
+    slots = list(zip(space.slot_level.tolist(), space.slot_axis.tolist(), strict=True))
+
+    def factorisations(bound: int, places: int) -> list[tuple[int, ...]]:
+        if places == 1:
+            return [(bound,)]
+        return [
+            (first, *rest)
+            for first in range(1, bound + 1)
+            if bound % first == 0
+            for rest in factorisations(bound // first, places - 1)
+        ]
+
+    def words(extent: dict[str, int], tensor: str) -> int:
+        dims = {"weights": "CK", "inputs": "PC", "outputs": "PK"}[tensor]
+        return math.prod(extent[dim] for dim in dims)
+
+    total = 0
+    for by_dim in itertools.product(*(factorisations(layer.bounds[dim], len(slots)) for dim in "PCK")):  # type: ignore[index]
+        factors = dict(zip("PCK", by_dim, strict=True))
+        used = [math.prod(factors[dim][slot] for dim in "PCK") for slot in range(len(slots))]
+        fits = True
+        for slot, (level, axis) in enumerate(slots):
+            limit = {(0, 0): 2, (1, 0): 2, (1, 1): 2, (1, 2): 4}.get((level, axis))
+            fits = fits and (limit is None or used[slot] <= limit)
+        rows = slots.index((1, 2))
+        fits = fits and (used[rows] == 1 or used[slots.index((1, 0))] == used[slots.index((1, 1))] == 1)
+        for level, keeps, capacity in ((0, ("weights", "outputs"), 12), (1, ("inputs", "outputs"), 24)):
+            inside = [slot for slot, (at, _) in enumerate(slots) if at <= level]
+            extent = {dim: math.prod(factors[dim][slot] for slot in inside) for dim in "PCK"}
+            fits = fits and sum(words(extent, tensor) for tensor in keeps) <= capacity
+        if fits:
+            loops = [sum(factors[dim][slot] > 1 for dim in "PCK") for slot in range(len(slots))]
+            total += math.prod(math.factorial(n) for n in loops)
+    found = map_layer("exhaustive", layer, chip)
+    assert searched(found).evaluations == total
+    assert searched(found).samples_valid == total > 500
+
+
+def test_exhaustive_refuses_with_the_size(layer: Layer, small: Layer, simba: Architecture, chip: Architecture) -> None:
+    with pytest.raises(InputError, match=r"has more than \d\.\d+e\+\d+ tilings alone"):
+        map_layer("exhaustive", layer, simba)
+    with pytest.raises(InputError, match=r"has [\d,]+ valid mappings, .* at most 100 valid"):
+        map_layer("exhaustive", TINY[0], chip, budget=Budget(evaluations=100))
+
+
+@pytest.mark.parametrize("mapper", [*SEARCHES, "exhaustive"])
+def test_workers_change_nothing(small: Layer, chip: Architecture, simba: Architecture, mapper: str) -> None:
+    layer, architecture, budget = small, simba, None if mapper == "exhaustive" else Budget(evaluations=9000)
+    if mapper == "exhaustive":
+        layer, architecture = TINY[0], chip
     one, three = (
-        map_layer("random", small, simba, budget=Budget(samples=9000), seed=1, workers=n).model_copy(
-            update={"timing": None}
-        )
+        map_layer(mapper, layer, architecture, budget=budget, seed=1, workers=n).model_copy(update={"timing": None})
         for n in (1, 3)
     )
     assert one == three
-    assert one.provenance.search is not None
-    assert one.provenance.search.logical_threads == 5
+    assert searched(one).logical_threads > 3
 
 
-def test_seeds_differ(small: Layer, simba: Architecture) -> None:
-    hashes = {map_layer("random", small, simba, seed=seed).content_hash for seed in range(4)}
+@pytest.mark.parametrize("mapper", SEARCHES)
+def test_seeds_differ(small: Layer, simba: Architecture, mapper: str) -> None:
+    budget = Budget(evaluations=200)
+    hashes = {map_layer(mapper, small, simba, seed=seed, budget=budget).content_hash for seed in range(4)}
     assert len(hashes) > 1
 
 
+def test_more_samples_are_never_worse(small: Layer, simba: Architecture) -> None:
+    values = [value(map_layer("random", small, simba, budget=Budget(samples=n), seed=5)) for n in (1, 10, 100, 1000)]
+    assert values == sorted(values, reverse=True)
+    assert values[0] != values[-1]
+
+
+def test_random_counts_what_it_draws(small: Layer, simba: Architecture) -> None:
+    search = searched(map_layer("random", small, simba))
+    assert (search.stopped_by, search.samples_valid, search.evaluations) == ("samples", 5, 5)
+    assert search.samples_drawn > 5
+
+
+def test_tilings_are_drawn_uniformly(chip: Architecture) -> None:
+    """Every ordered factorisation equally often (chi-squared, 1 in 10,000)."""
+    layer = Layer(name="uniform", R=1, S=1, P=4, Q=1, C=1, K=1, N=1)
+    data = chip.model_dump(mode="json")
+    for level in data["levels"]:
+        level["fanout"] = 1
+    space = MapSpace.of(BatchEvaluator(layer, Architecture.from_data(data)))
+    batch, state = space.batch(6000), stream(0, 0)
+    broken = np.zeros((3, 2), np.int64)
+    filled, drawn = kernel.fill_random(
+        state, space.primes, space.dims, space.tables(), 10**6, batch.loops(), np.zeros(6000, np.int64), broken
+    )
+    assert filled == drawn == 6000
+    tilings = batch.temporal_bounds.prod(axis=2)
+    counts = np.unique(tilings, axis=0, return_counts=True)[1]
+    assert len(counts) == 6  # 4 over three levels
+    assert ((counts - 1000) ** 2 / 1000).sum() < 25.7
+
+
+def test_hybrid_stops_by_its_victory_condition(small: Layer, simba: Architecture) -> None:
+    found = map_layer("hybrid", small, simba, logical_threads=3, victory_condition=50)
+    search = searched(found)
+    assert (search.stopped_by, search.logical_threads) == ("victory_condition", 3)
+    assert search.evaluations >= 3 * 51
+    assert search.samples_walked is not None
+    assert search.samples_walked >= search.samples_drawn
+    longer = map_layer("hybrid", small, simba, logical_threads=3, victory_condition=500)
+    assert searched(longer).evaluations > search.evaluations
+    assert value(longer) <= value(found)
+
+
+def test_hybrid_walks_every_order_of_a_tiling() -> None:
+    """One level of order, no fan-out: a tiling is walked in lexicographic order from the inside out."""
+    levels = [
+        {"name": "Local", "keeps": ["weights"], "capacity_words": 1},
+        {"name": "DRAM", "keeps": ["weights", "inputs", "outputs"], "capacity_words": None},
+    ]
+    layer = Layer(name="orders", R=1, S=1, P=2, Q=1, C=3, K=5, N=1)
+    evaluator = BatchEvaluator(layer, Architecture.from_data({"name": "bare", "levels": levels}))
+    space = MapSpace.of(evaluator)
+    batch, slots = space.batch(40), len(space.slot_level)
+    arrays = [np.zeros(40, kind) for kind in (np.int64, np.float64, np.int64)]
+    filled = kernel.fill_hybrid(
+        stream(0, 0),
+        np.zeros(1, np.bool_),
+        np.ones((len(DIMS), slots), np.int64),
+        np.zeros((slots, len(DIMS)), np.int64),
+        np.zeros(slots, np.int64),
+        np.zeros(slots, np.int64),
+        space.primes,
+        space.tables(),
+        10**6,
+        batch.loops(),
+        *arrays,
+        np.zeros((2, 2), np.int64),
+    )[0]
+    assert filled == 40
+    dims, bounds = batch.temporal_dims[:, 1], batch.temporal_bounds[:, 1]
+    orders = [
+        "".join(DIMS[d] for d, b in zip(*row, strict=True) if b > 1)[::-1] for row in zip(dims, bounds, strict=True)
+    ]
+    # Only P can leave the DRAM: C and K would not fit into one weight word.
+    assert set(map(len, orders)) == {2, 3}
+    walk = "".join(f"{order} " for order in orders)
+    assert "PCK PKC CPK CKP KPC KCP " in walk
+    assert "CK KC " in walk
+
+
+def test_evolutionary_starts_from_the_program_and_pads(simba: Architecture) -> None:
+    layer = Layer(name="primes", R=1, S=1, P=13, Q=1, C=61, K=67, N=1)
+    start = map_layer("cosa", layer, simba)
+    found = map_layer("evolutionary", layer, simba, seed=2, budget=Budget(evaluations=20_000))
+    assert found.provenance.notes == ("started from the program's schedule",)
+    assert value(found) < evaluate(start).cycles
+    assert found.padded
+    assert evaluate(found).cycles == value(found)
+    only = map_layer("evolutionary", layer, simba, seeds=[start], budget=Budget(evaluations=1))
+    assert value(only) <= evaluate(start).cycles
+
+
+def test_evolutionary_needs_no_program(small: Layer, chip: Architecture) -> None:
+    found = map_layer("evolutionary", small, chip, budget=Budget(evaluations=3000))
+    assert "started at random" in found.provenance.notes[0]
+    assert searched(found).stopped_by == "evaluations"
+
+
+@pytest.mark.parametrize("mapper", SEARCHES)
+def test_budgets(small: Layer, simba: Architecture, mapper: str) -> None:
+    search = searched(map_layer(mapper, small, simba, budget=Budget(evaluations=1001)))
+    assert (search.stopped_by, search.evaluations) == ("evaluations", 1001)
+    started = time.monotonic()
+    late = searched(map_layer(mapper, small, simba, budget=Budget(seconds=0.5, evaluations=10**9)))
+    assert mapper == "hybrid" or late.stopped_by in ("time", "generations")
+    assert time.monotonic() - started < 5
+
+
+def test_time_stops_a_search(layer: Layer, simba: Architecture) -> None:
+    found = map_layer("random", layer, simba, budget=Budget(seconds=0.2), workers=2)
+    assert searched(found).stopped_by == "time"
+    assert searched(found).samples_valid > 5
+
+
+def test_evaluations_are_shared_out() -> None:
+    assert shares(10, 4) == [3, 3, 2, 2]
+    assert shares(2, 4) == [1, 1]
+    assert shares(None, 2) == [None, None]
+
+
+def test_an_interrupt_returns_the_best_so_far(layer: Layer, simba: Architecture) -> None:
+    map_layer("random", layer, simba)  # loads the kernels
+    import _thread
+
+    for keep in (True, False):
+        timer = threading.Timer(0.5, _thread.interrupt_main)
+        timer.start()
+        started = time.monotonic()
+        if keep:
+            found = map_layer("random", layer, simba, budget=Budget(samples=10**9), workers=2, keep_interrupted=True)
+            assert searched(found).stopped_by == "interrupted"
+            assert violations(layer, simba, found.nest) == []
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                map_layer("random", layer, simba, budget=Budget(samples=10**9))
+        assert time.monotonic() - started < 2.5
+        timer.join()
+
+
+def test_a_fault_in_a_logical_thread_is_raised(small: Layer, simba: Architecture) -> None:
+    def fault(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_tasks([fault, fault], small, simba, 2, Stop(None))
+
+
 def test_names_and_options_are_checked(small: Layer, simba: Architecture) -> None:
-    assert {"cosa", "random"} <= set(MAPPERS)
+    assert set(MAPPERS) == {"cosa", *SEARCHES, "exhaustive"}
     with pytest.raises(InputError, match="did you mean random"):
         map_layer("randm", small, simba)
     with pytest.raises(InputError, match="did you mean latency"):
         map_layer("random", small, simba, objective="latencies")
     with pytest.raises(InputError, match="no such option"):
         map_layer("random", small, simba, gap=0.1)
+    with pytest.raises(InputError, match="--workers"):
+        map_layer("random", small, simba, workers=0)
     with pytest.raises(InputError, match="budget of samples"):
         Budget(samples=0)
 
 
-def test_no_room_names_the_level(small: Layer, simba: Architecture) -> None:
+@pytest.mark.parametrize("mapper", [*SEARCHES, "exhaustive"])
+def test_no_room_names_the_level(small: Layer, simba: Architecture, mapper: str) -> None:
     data = simba.model_dump(mode="json")
     data["levels"][4]["capacity_words"] = 1
     with pytest.raises(InfeasibleError, match="GlobalBuffer keeps inputs, outputs"):
-        map_layer("random", small, Architecture.from_data(data))
+        map_layer(mapper, small, Architecture.from_data(data))
+
+
+def test_no_valid_mapping_names_the_most_violated_constraint(
+    small: Layer, chip: Architecture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cosa.mappers import random
+
+    monkeypatch.setattr(random, "MOST_DRAWS_IN_A_ROW", 2000)
+    monkeypatch.setattr(random, "DRAWS_A_TURN", 1000)
+    data = chip.model_dump(mode="json")
+    data["levels"][0]["capacity_words"] = 2
+    data["levels"][1] |= {"capacity_words": 2, "fanout": 1}
+    large = Layer(name="large", R=2**9, S=2**9, P=2**9, Q=1, C=2**9, K=2**9, N=1)
+    with pytest.raises(InfeasibleError, match=r"no valid mapping in 2,000 samples .* most violated: the .* Local, in"):
+        map_layer("random", large, Architecture.from_data(data))

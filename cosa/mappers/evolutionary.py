@@ -1,0 +1,238 @@
+"""The evolutionary mapper: a population of mappings that crosses and mutates, started from the program's schedule.
+
+A genome is a bound for every dimension and slot, and an order of the loops of every slot. Children come by crossover
+(all factors of one loop of the layer from another parent), factorisation mutation (a prime factor goes to another
+slot) and random mutation (a loop gets any bound, another one as many iterations as then cover the layer, rounded up).
+So tiles need not divide the layer: its bounds are then padded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cosa.analytical.batch import SPATIAL_AXES, BatchEvaluator, BatchResult
+from cosa.analytical.energy import mac_energy_pj
+from cosa.arch import Architecture
+from cosa.errors import CosaError
+from cosa.mappers.search import (
+    MOST_DRAWS_IN_A_ROW,
+    Budget,
+    Found,
+    Objective,
+    Stop,
+    Task,
+    costs,
+    finish,
+    prepare,
+    run_tasks,
+    shares,
+)
+from cosa.mappers.space import MapSpace, stream
+from cosa.schedule import Schedule
+from cosa.workload import DIMS, Layer
+
+POPULATION = 256
+ISLANDS = 4
+"""Populations that do not mix: the logical threads."""
+GENERATIONS = 60
+"""In a row without a better mapping, after which a population stops."""
+CHANCES = (0.4, 0.2, 0.4, 0.4)
+"""Of factorisation mutation, random mutation, crossover and another order, for each child."""
+DRAWS_A_TURN = 50_000
+FIRST_DRAWS = 50_000
+"""For the rest of a first population that has schedules to start from."""
+Genes = npt.NDArray[np.int64]
+
+
+def map_layer(
+    layer: Layer,
+    architecture: Architecture,
+    *,
+    objective: str = "latency",
+    budget: Budget | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    keep_interrupted: bool = False,
+    seeds: Sequence[Schedule] | None = None,
+) -> Schedule:
+    """The best mapping of some populations; a budget of evaluations is shared out evenly among them.
+
+    `seeds` are schedules to start from (None: the program's; an architecture that it does not know starts at random).
+
+    Raises
+    ------
+    InputError: there is no such objective.
+    InfeasibleError: no valid mapping was found.
+    """
+    started = time.perf_counter()
+    goal = prepare(layer, architecture, objective, workers)
+    budget = budget or Budget()
+    notes: tuple[str, ...] = ()
+    stop = Stop(budget.seconds)
+    if seeds is None:
+        seeds, notes = _program(layer, architecture, seed)
+    starts = [_genome(MapSpace.of(BatchEvaluator(layer, architecture), axes_apart=True), found) for found in seeds]
+    limits = shares(budget.evaluations, ISLANDS)
+    tasks = [_task(seed, number, limit, starts, goal) for number, limit in enumerate(limits)]
+    founds = run_tasks(tasks, layer, architecture, workers, stop)
+    return finish("evolutionary", layer, architecture, goal, seed, founds, started, keep_interrupted, notes)
+
+
+def _program(layer: Layer, architecture: Architecture, seed: int) -> tuple[list[Schedule], tuple[str, ...]]:
+    from cosa.mappers import cosa_mip
+
+    try:
+        return [cosa_mip.map_layer(layer, architecture, seed=seed)], ("started from the program's schedule",)
+    except CosaError as error:
+        return [], (f"started at random, since the program has no schedule: {error}",)
+
+
+def _genome(space: MapSpace, schedule: Schedule) -> tuple[Genes, Genes]:
+    """Factors and orders of a schedule; loops over the same dimension in a slot become one, at the inner place."""
+    slots = list(zip(space.slot_level.tolist(), space.slot_axis.tolist(), strict=True))
+    factors = np.ones((len(DIMS), len(slots)), np.int64)
+    orders = np.zeros((len(slots), len(DIMS)), np.int64)
+    for number, (level, axis) in enumerate(slots):
+        entry = schedule.innermost_first[level]
+        wanted = None if axis < 0 else SPATIAL_AXES[axis]
+        inner = [loop for loop in reversed(entry.loops) if loop.axis == wanted and loop.bound > 1]
+        order = list(dict.fromkeys(DIMS.index(loop.dim) for loop in inner))
+        orders[number] = order + [dim for dim in range(len(DIMS)) if dim not in order]
+        for loop in inner:
+            factors[DIMS.index(loop.dim), number] *= loop.bound
+    return factors, orders
+
+
+def _task(
+    seed: int, number: int, most: int | None, starts: Sequence[tuple[Genes, Genes]], objective: Objective
+) -> Task:
+    def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
+        _Island(evaluator, stream(seed, number), most, starts, objective, found).live(stop)
+
+    return task
+
+
+class _Island:
+    """One population."""
+
+    def __init__(
+        self,
+        evaluator: BatchEvaluator,
+        state: npt.NDArray[np.uint64],
+        most: int | None,
+        starts: Sequence[tuple[Genes, Genes]],
+        objective: Objective,
+        found: Found,
+    ) -> None:
+        self.evaluator, self.state, self.most, self.objective, self.found = evaluator, state, most, objective, found
+        self.space = space = MapSpace.of(evaluator, axes_apart=True)
+        self.dims = np.array([k for k, dim in enumerate(DIMS) if space.layer.bounds[dim] > 1], np.int64)
+        self.bounds = np.array([space.layer.bounds[dim] for dim in DIMS], np.int64)
+        slots = len(space.slot_level)
+        # Parents stand before their children.
+        self.factors = np.ones((2 * POPULATION, len(DIMS), slots), np.int64)
+        self.orders = np.zeros((2 * POPULATION, slots, len(DIMS)), np.int64)
+        self.orders[:] = np.arange(len(DIMS))
+        self.cost = np.full((2 * POPULATION, 2), np.inf)
+        self.batch = space.batch(POPULATION)
+        self.starts = list(starts)
+
+    def live(self, stop: Stop) -> None:
+        """Generations until the rule, the budget or `stop` ends them."""
+        from cosa.mappers import kernel
+
+        parents, without = self._settle(), 0
+        if parents == 0:
+            self.found.stopped_by = "no_valid_mapping"
+            return
+        while True:
+            if self.found.evaluations == self.most:
+                self.found.stopped_by = "evaluations"
+                return
+            if not len(self.dims):  # nothing to vary
+                return
+            if without == GENERATIONS:
+                self.found.stopped_by = "generations"
+                return
+            if (early := stop.now()) is not None:
+                self.found.stopped_by = early
+                return
+            room = POPULATION if self.most is None else min(POPULATION, self.most - self.found.evaluations)
+            children, drawn = kernel.breed(
+                self.state,
+                self.dims,
+                self.bounds,
+                self.space.tables(),
+                parents,
+                self.factors[: parents + room],
+                self.orders[: parents + room],
+                np.array(CHANCES),
+                DRAWS_A_TURN,
+            )
+            self.found.drawn += drawn
+            without = 0 if self._evaluate(parents, children) else without + 1
+            parents = self._select(parents + children)
+
+    def _settle(self) -> int:
+        """The first population: the schedules to start from, the rest at random; how many."""
+        from cosa.mappers import kernel
+
+        given = min(len(self.starts), POPULATION)
+        for place, (factors, orders) in enumerate(self.starts[:given]):
+            self.factors[place], self.orders[place] = factors, orders
+        room = POPULATION if self.most is None else min(POPULATION, max(given, self.most))
+        most_draws = MOST_DRAWS_IN_A_ROW if given == 0 else FIRST_DRAWS
+        drawn_genomes, drawn = kernel.draw_genomes(
+            self.state,
+            self.space.primes,
+            self.space.tables(),
+            most_draws,
+            self.factors[given:room],
+            self.orders[given:room],
+        )
+        self.found.drawn += drawn + given
+        self._evaluate(0, given + drawn_genomes)
+        return self._select(given + drawn_genomes)
+
+    def _evaluate(self, first: int, genomes: int) -> bool:
+        """Costs of so many genomes from the first on; whether one is better than all before."""
+        from cosa.mappers import kernel
+
+        if not genomes:
+            return False
+        space, batch, last = self.space, self.batch.first(genomes), first + genomes
+        macs = np.ones(genomes)
+        kernel.write_genomes(
+            self.factors[first:last], self.orders[first:last], space.slot_level, space.slot_axis, batch.loops(), macs
+        )
+        result = self.evaluator.evaluate(batch, detail=False)
+        # The evaluator charges the MACs of the layer; padding costs as much for each.
+        energy = result.energy_pj + (macs - space.layer.macs) * mac_energy_pj(space.architecture)
+        padded = BatchResult(result.compute_cycles, result.cycles, energy, result.utilisation, result.fits)
+        one, two = costs(self.objective, padded)
+        one[~result.fits] = np.inf
+        self.cost[first:last, 0], self.cost[first:last, 1] = one, two
+        self.found.evaluations += genomes
+        self.found.valid += int(result.fits.sum())
+        at = int(np.lexsort((two, one))[0])
+        if np.isfinite(one[at]) and (one[at], two[at]) < self.found.cost:
+            self.found.take((float(one[at]), float(two[at])), batch, at, space.architecture)
+            return True
+        return False
+
+    def _select(self, genomes: int) -> int:
+        """Keep the best, of equally good ones the earliest; how many."""
+        cost = self.cost[:genomes]
+        order = np.lexsort((cost[:, 1], cost[:, 0]))
+        order = order[np.isfinite(cost[order, 0])]
+        if len(order) > 1:
+            sorted_cost = cost[order]
+            order = order[np.r_[True, (sorted_cost[1:] != sorted_cost[:-1]).any(axis=1)]]
+        order = order[:POPULATION]
+        for array in (self.factors, self.orders, self.cost):
+            array[: len(order)] = array[order]
+        return len(order)
