@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cosa.api import evaluate, schedule
+    from cosa.api import breakdown, evaluate, schedule
     from cosa.arch import Architecture, load_architecture
     from cosa.errors import CosaError, InfeasibleError, InputError
     from cosa.networks import load_network
@@ -27,6 +27,7 @@ __all__ = [
     "InputError",
     "Layer",
     "Schedule",
+    "breakdown",
     "evaluate",
     "load_architecture",
     "load_network",
@@ -40,6 +41,7 @@ _HOME = {
     "InputError": "cosa.errors",
     "Layer": "cosa.workload",
     "Schedule": "cosa.schedule",
+    "breakdown": "cosa.api",
     "evaluate": "cosa.api",
     "load_architecture": "cosa.arch",
     "load_network": "cosa.networks",

@@ -13,6 +13,7 @@ from cosa.workload import Layer
 
 if TYPE_CHECKING:
     from cosa.analytical.evaluation import Convention, Evaluation
+    from cosa.mip.objective import Weights
 
 
 def schedule(
@@ -20,7 +21,12 @@ def schedule(
     architecture: Architecture | str | Path = "simba_4x4",
     *,
     objective: str = "cosa",
+    formulation: str = "aggregated",
     as_published: bool = False,
+    precision: bool = False,
+    weights: Weights | str | Path | None = None,
+    order_level: str | None = None,
+    pad_primes_above: int | None = None,
     time_limit_seconds: float = 60.0,
     seed: int = 0,
     threads: int = 1,
@@ -32,8 +38,15 @@ def schedule(
     ----------
     layer: a layer, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
     architecture: an architecture, the name of a packaged one, or the path of an architecture file.
-    objective: what the program minimises; so far ``cosa``, the published one.
+    objective: what the program minimises: ``cosa``, the published weighted sum; its parts ``utilisation``, ``compute``
+        and ``traffic``; ``balance``, the distance between weighted traffic and weighted compute.
+    formulation: ``aggregated``, or ``paper`` for a binary a prime factor; the same optimum in far more time.
     as_published: charge halo and stride as the published code does.
+    precision: count capacities and traffic in bytes instead of entries, as the paper does.
+    weights: of the terms of the objective, or the path of a weights file (default: as published).
+    order_level: name of the level whose loop order is part of the program (default: the one with the mesh, without a
+        mesh the one under the outermost).
+    pad_primes_above: pad bounds with a larger prime factor to the next bound without one.
     time_limit_seconds: for all solves together; a schedule found by then is taken, with its gap.
     seed, threads: of the solver.
     gap: relative gap at which a solution counts as optimal.
@@ -55,6 +68,7 @@ def schedule(
     115605504
     """
     found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
+    found_weights = find_weights(weights, found_architecture)
     # Pyomo and HiGHS load here: nothing else of the package needs them.
     from cosa.mappers.cosa_mip import map_layer
 
@@ -62,7 +76,12 @@ def schedule(
         found_layer,
         found_architecture,
         objective=objective,
+        formulation=formulation,
         as_published=as_published,
+        precision=precision,
+        weights=found_weights,
+        order_level=order_level,
+        pad_primes_above=pad_primes_above,
         time_limit_seconds=time_limit_seconds,
         seed=seed,
         threads=threads,
@@ -102,6 +121,65 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
     found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
     require_valid(found, "evaluation")
     return evaluated(found.padded_layer, found.architecture, found.nest, convention, padding_macs=found.padding_macs)
+
+
+def breakdown(
+    schedule: Schedule | str | Path,
+    objective: str = "cosa",
+    *,
+    as_published: bool = False,
+    precision: bool = False,
+    weights: Weights | str | Path | None = None,
+    order_level: str | None = None,
+) -> dict[str, float]:
+    """What each term of an objective of the program says of a schedule, wherever that comes from.
+
+    Parameters
+    ----------
+    schedule: a schedule, or the path of a schedule file (also one converted from another tool).
+    objective, as_published, precision, weights, order_level: as `schedule` takes them.
+
+    Returns
+    -------
+    Weighted terms by name, and the objective as ``total``; sums of logarithms to the base 2, without a unit.
+
+    Raises
+    ------
+    InputError: a file, name or option is wrong.
+    InfeasibleError: the schedule does not fit its architecture.
+    """
+    from cosa.mip.nest import breakdown as terms
+    from cosa.mip.objective import find_objective
+    from cosa.mip.quantities import Rules
+
+    found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
+    require_valid(found, "breakdown")
+    find_objective(objective)
+    rules = Rules(as_published=as_published, precision=precision, ordered_level=order_level)
+    return terms(
+        found.padded_layer,
+        found.architecture,
+        found.nest,
+        objective=objective,
+        rules=rules,
+        weights=find_weights(weights, found.architecture),
+    )
+
+
+def find_weights(weights: Weights | str | Path | None, architecture: Architecture) -> Weights | None:
+    """Weights of an objective from a model or a file; None where none are given.
+
+    Raises
+    ------
+    InputError: the file is wrong, or names a level that the architecture does not have.
+    """
+    if weights is None:
+        return None
+    from cosa.mip.objective import Weights
+
+    found = weights if isinstance(weights, Weights) else Weights.from_file(weights)
+    found.require_levels(architecture, "weights" if isinstance(weights, Weights) else str(weights))
+    return found
 
 
 def find_layer(layer: Layer | str | Path) -> Layer:

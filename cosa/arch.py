@@ -69,6 +69,21 @@ class Level(Model):
         return keeps
 
 
+class LoopsAt(Model):
+    """The temporal or the spatial loops of a level."""
+
+    level: str
+    kind: Literal["temporal", "spatial"] = "spatial"
+
+
+class Limit(Model):
+    """The product of all loops at some places is at most `most`: threads a block of a GPU, say."""
+
+    name: str = Field(min_length=1, max_length=100)
+    over: Annotated[tuple[LoopsAt, ...], Field(min_length=1)]
+    most: Count
+
+
 class DramBlock(Model):
     """Names a DRAM set-up; `nocsim` resolves it.
 
@@ -123,6 +138,7 @@ class Architecture(FileModel):
     clock_ghz: Annotated[float, Field(gt=0, le=100)] = 1.0
     shared_halves: bool = False
     levels: Annotated[tuple[Level, ...], Field(min_length=2, max_length=16)]
+    limits: tuple[Limit, ...] = ()
     mac: Mac = Mac()
     noc: Noc | None = None
     dram: DramBlock | None = None
@@ -158,6 +174,11 @@ class Architecture(FileModel):
         if self.noc is not None and len(meshes) != 1:
             which = "none has it" if not meshes else f"levels {' and '.join(map(str, meshes))} have it"
             raise FieldError(f"exactly one level has `fanout: mesh`; {which}", path="levels")
+        for number, limit in enumerate(self.limits):
+            for place, loops in enumerate(limit.over):
+                if loops.level not in names:
+                    path, allowed = f"limits[{number}].over[{place}].level", ", ".join(names)
+                    raise FieldError("no such level", path=path, value=loops.level, allowed=allowed)
         for number, level in enumerate(self.levels):
             if self.instances(number) % level.cluster_size:
                 path, allowed = f"levels[{number}].cluster_size", f"a divisor of its {self.instances(number)} instances"
@@ -183,7 +204,7 @@ class Architecture(FileModel):
         """The mesh; InputError where the architecture states none."""
         if self.noc is None:
             raise InputError(
-                "no mesh of PEs is stated: this architecture can be evaluated, not mapped by the program or simulated",
+                "no mesh of PEs is stated: this architecture can be scheduled and evaluated, not simulated",
                 source=self.name,
                 path="noc",
                 allowed="a noc block, and `fanout: mesh` at one level",
@@ -194,7 +215,7 @@ class Architecture(FileModel):
         """The DRAM block; InputError where the architecture states none."""
         if self.dram is None:
             raise InputError(
-                "no DRAM is stated: this architecture can be evaluated, not simulated",
+                "no DRAM is stated: this architecture can be scheduled and evaluated, not simulated",
                 source=self.name,
                 path="dram",
                 allowed="a dram block (device, policy, mapping)",

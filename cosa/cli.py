@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = application("cosa", "Schedules layers of neural networks on spatial accelerators by mixed-integer programming.")
 
 CONVENTIONS = ("timeloop", "exact")
-SCHEMAS = ("layer", "architecture", "schedule")
+SCHEMAS = ("layer", "architecture", "schedule", "weights")
 CONVERSIONS = ("layer", "layers", "architecture", "schedule", "timeloop-problem", "timeloop-mapping", "facts")
 CONVERT_HELP = f"What to make: {', '.join(CONVERSIONS)}."
 
@@ -47,6 +47,22 @@ def _complete_conversions() -> list[str]:
     return list(CONVERSIONS)
 
 
+def _complete_objectives() -> list[str]:
+    from cosa.mip.objective import OBJECTIVES
+
+    return list(OBJECTIVES)
+
+
+AsPublished = Annotated[
+    bool, typer.Option("--as-published", help="Charge halo and stride as CoSA's published code does.")
+]
+Precision = Annotated[
+    bool, typer.Option("--precision", help="Count capacities and traffic in bytes instead of entries.")
+]
+WeightsFile = Annotated[str | None, typer.Option(metavar="FILE", help="Weights of the objective's terms.")]
+OrderLevel = Annotated[str | None, typer.Option(metavar="NAME", help="Level whose loop order is part of the program.")]
+
+
 @app.command("schedule")
 def schedule_command(
     network: Annotated[
@@ -63,10 +79,20 @@ def schedule_command(
     mesh: Annotated[
         str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
     ] = None,
-    objective: Annotated[str, typer.Option(metavar="NAME", help="What the program minimises.")] = "cosa",
-    as_published: Annotated[
-        bool, typer.Option("--as-published", help="Charge halo and stride as CoSA's published code does.")
-    ] = False,
+    objective: Annotated[
+        str, typer.Option(metavar="NAME", help="What the program minimises.", autocompletion=_complete_objectives)
+    ] = "cosa",
+    formulation: Annotated[
+        str, typer.Option(metavar="aggregated|paper", help="Counts of equal primes, or a binary a prime factor.")
+    ] = "aggregated",
+    as_published: AsPublished = False,
+    precision: Precision = False,
+    weights: WeightsFile = None,
+    order_level: OrderLevel = None,
+    pad_primes_above: Annotated[
+        int | None,
+        typer.Option(metavar="PRIME", help="Pad bounds with a larger prime factor to the next one without."),
+    ] = None,
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="Stop the solver after this time.")] = 60.0,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the solver.")] = 0,
     threads: Annotated[int, typer.Option(metavar="N", help="Threads of the solver.")] = 1,
@@ -88,12 +114,17 @@ def schedule_command(
     if mesh is not None:
         architecture = architecture.with_mesh(mesh)
     if output is not None:
-        check_output("-o", output, {"--layer-file": layer_file, "--arch": arch})
+        check_output("-o", output, {"--layer-file": layer_file, "--arch": arch, "--weights": weights})
     result = schedule(
         found_layer,
         architecture,
         objective=objective,
+        formulation=formulation,
         as_published=as_published,
+        precision=precision,
+        weights=weights,
+        order_level=order_level,
+        pad_primes_above=pad_primes_above,
         time_limit_seconds=time_limit,
         seed=seed,
         threads=threads,
@@ -179,6 +210,39 @@ def evaluate_command(
 
     schedule = Schedule.from_file(file)
     view = describe(schedule, evaluate(schedule, convention="exact" if convention == "exact" else "timeloop"))
+    out_json(view) if as_json else out_lines(lines(view))
+
+
+@app.command("breakdown")
+def breakdown_command(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Schedule files.")],
+    objective: Annotated[
+        str, typer.Option(metavar="NAME", help="Objective of the program.", autocompletion=_complete_objectives)
+    ] = "cosa",
+    as_published: AsPublished = False,
+    precision: Precision = False,
+    weights: WeightsFile = None,
+    order_level: OrderLevel = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
+) -> None:
+    """Print what each term of an objective says of schedules, whoever made them."""
+    from cosa.api import breakdown
+    from cosa.schedule import Schedule
+    from cosa.show_breakdown import describe, lines
+
+    schedules = [(file, Schedule.from_file(file)) for file in files]
+    terms = [
+        breakdown(
+            schedule,
+            objective,
+            as_published=as_published,
+            precision=precision,
+            weights=weights,
+            order_level=order_level,
+        )
+        for _, schedule in schedules
+    ]
+    view = describe(schedules, terms, objective)
     out_json(view) if as_json else out_lines(lines(view))
 
 
@@ -277,10 +341,16 @@ def schema_command(
         raise InputError("no such kind of file", source="KIND", value=kind, allowed=", ".join(SCHEMAS), nearest=nearest)
     from cosa.arch import Architecture
     from cosa.files import FileModel
+    from cosa.mip.objective import Weights
     from cosa.schedule import Schedule
     from cosa.workload import Layer
 
-    models: dict[str, type[FileModel]] = {"layer": Layer, "architecture": Architecture, "schedule": Schedule}
+    models: dict[str, type[FileModel]] = {
+        "layer": Layer,
+        "architecture": Architecture,
+        "schedule": Schedule,
+        "weights": Weights,
+    }
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | models[kind].model_json_schema()
     out_json(schema)
 

@@ -56,10 +56,22 @@ def fanout_violation(architecture: Architecture, level: int, spatial: tuple[Loop
     return None
 
 
-def violations(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> list[Violation]:
-    """Every capacity and fan-out that a nest (outermost first) breaks."""
-    inner = nest[::-1]
+def _limit_violations(architecture: Architecture, inner: tuple[ScheduleLevel, ...]) -> list[Violation]:
     found = []
+    for limit in architecture.limits:
+        places = dict.fromkeys((architecture.level_index(place.level), place.kind) for place in limit.over)
+        loops = [loop for level, kind in places for loop in inner[level].loops if loop.kind == kind]
+        needed = prod(loop.bound for loop in loops)
+        if needed > limit.most:
+            names = ", ".join(f"{place.kind} loops of {place.level}" for place in limit.over)
+            found.append(Violation(limit.over[0].level, limit.name, needed, limit.most, names))
+    return found
+
+
+def violations(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> list[Violation]:
+    """Every capacity, fan-out and limit that a nest (outermost first) breaks."""
+    inner = nest[::-1]
+    found = _limit_violations(architecture, inner)
     for index, entry in enumerate(inner):
         fanout = fanout_violation(architecture, index, entry.spatial)
         if fanout:
@@ -76,7 +88,7 @@ def violations(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLev
 
 
 def require_valid(schedule: Schedule, doing: str) -> None:
-    """InfeasibleError naming every broken capacity and fan-out, if there is one."""
+    """InfeasibleError naming every broken capacity, fan-out and limit, if there is one."""
     found = violations(schedule.padded_layer, schedule.architecture, schedule.nest)
     if found:
         text = "; ".join(str(violation) for violation in found)

@@ -42,7 +42,7 @@ def main() -> None:
         result = solve(program.model, gap=GAP)
         assert result.objective is not None
         factors = program.decode()
-        nest = build_nest(architecture, factors, {architecture.mesh_level: factors.innermost})
+        nest = build_nest(architecture, factors, {program.order_level: factors.innermost})
         buffers = [v for v in violations(layer, architecture, nest) if "tiles" in v.what]
         true = map_layer(layer, architecture, gap=GAP)
         assert true.provenance.objective_value is not None and true.timing is not None

@@ -238,6 +238,12 @@ class BatchEvaluator:
             fits[number] = not violations(self.layer, self.architecture, nest)
             if detail:
                 _write(found, number, details)
+        for limit in self.architecture.limits:
+            product = np.ones(mappings, np.float64)
+            for level, kind in {(self.architecture.level_index(place.level), place.kind) for place in limit.over}:
+                bounds = batch.temporal_bounds if kind == "temporal" else batch.spatial_bounds
+                product *= np.prod(bounds[:, level].astype(np.float64), axis=1)
+            fits &= product <= limit.most
         utilisation = self.layer.macs / (cycles.astype(np.float64) * self.architecture.macs)
         if not detail:
             return BatchResult(compute, cycles, energy, utilisation, fits)

@@ -9,14 +9,16 @@ from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
 from cosa.mappers.nests import order_free_levels
 from cosa.mip.aggregated import Program
-from cosa.mip.objective import OBJECTIVES
+from cosa.mip.factors import smooth_bound
+from cosa.mip.objective import Weights, find_objective
 from cosa.mip.quantities import Rules
 from cosa.mip.solver import SolverResult, solve, solver_version
 from cosa.mip.space import kept_dims
 from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
 from cosa.validity import require_room, violations
-from cosa.workload import Layer
+from cosa.workload import Dim, Layer
 
+FORMULATIONS = ("aggregated", "paper")
 MAX_ROUNDS = 25
 """Solves of one layer before the mapper gives up cutting off tiles that do not fit."""
 
@@ -26,7 +28,12 @@ def map_layer(
     architecture: Architecture,
     *,
     objective: str = "cosa",
+    formulation: str = "aggregated",
     as_published: bool = False,
+    precision: bool = False,
+    weights: Weights | None = None,
+    order_level: str | None = None,
+    pad_primes_above: int | None = None,
     time_limit_seconds: float = 60.0,
     seed: int = 0,
     threads: int = 1,
@@ -42,27 +49,38 @@ def map_layer(
     ----------
     layer, architecture: what to schedule, and on what.
     objective: a name of `cosa.mip.objective.OBJECTIVES`.
+    formulation: ``aggregated`` counts equal prime factors; ``paper`` has a binary for each, as the paper states it. The
+        optimum is the same, the second takes far longer.
     as_published: halo and stride as in CoSA's public code at first release instead of true footprints.
+    precision: the paper's precision terms: capacities and traffic in bytes instead of entries.
+    weights: what the terms of the objective count (default: as published).
+    order_level: name of the level whose loop order is part of the program (default: the one with the mesh, without a
+        mesh the one under the outermost).
+    pad_primes_above: bounds with a larger prime factor are padded to the next bound without one (None: no padding).
     time_limit_seconds: for all solves together; a solution found by then is taken, its gap stands in the provenance.
     seed, threads, gap: of the solver; the gap is relative.
 
     Raises
     ------
-    InputError: there is no such objective.
+    InputError: there is no such objective, formulation or level.
     InfeasibleError: nothing fits the architecture; the message says which level and tensor.
     SolverError: no schedule within the time limit, or the solver failed.
     """
     started = time.perf_counter()
-    if objective not in OBJECTIVES:
+    find_objective(objective)
+    if formulation not in FORMULATIONS:
         raise InputError(
-            "no such objective",
-            source="--objective",
-            value=objective,
-            allowed=", ".join(OBJECTIVES),
-            nearest=nearest_of(objective, list(OBJECTIVES)),
+            "no such formulation",
+            source="--formulation",
+            value=formulation,
+            allowed=", ".join(FORMULATIONS),
+            nearest=nearest_of(formulation, FORMULATIONS),
         )
+    padded = {} if pad_primes_above is None else padded_bounds(layer, pad_primes_above)
+    asked, layer = layer, layer.padded_to(padded)
     require_room(layer, architecture)
-    program = Program(layer, architecture, objective=objective, rules=Rules(as_published=as_published))
+    rules = Rules(as_published=as_published, precision=precision, ordered_level=order_level)
+    program = _program(formulation)(layer, architecture, objective=objective, rules=rules, weights=weights)
     build_seconds, solve_seconds, rounds = time.perf_counter() - started, 0.0, 0
     while True:
         rounds += 1
@@ -71,7 +89,7 @@ def map_layer(
         solve_seconds += result.seconds
         _require_solution(result, program, time_limit_seconds)
         factors = program.decode()
-        nest = order_free_levels(layer, architecture, factors)
+        nest = order_free_levels(layer, architecture, factors, program.order_level)
         misfits = _levels_too_small(layer, architecture, nest)
         if not misfits:
             break
@@ -85,6 +103,12 @@ def map_layer(
     from cosa.version import version
 
     notes = ["halo and stride as in CoSA's public code, first release"] if as_published else []
+    if formulation != "aggregated":
+        notes.append(f"formulation {formulation}")
+    if precision:
+        notes.append("precision terms: capacities and traffic in bytes")
+    if weights is not None:
+        notes.append(f"weights: {_told(weights)}")
     if rounds > 1:
         notes.append(f"{rounds - 1} solutions of the program did not fit the architecture and were cut off")
     provenance = Provenance(
@@ -102,7 +126,35 @@ def map_layer(
     timing = ScheduleTiming(
         build_seconds=build_seconds, solve_seconds=solve_seconds, total_seconds=time.perf_counter() - started
     )
-    return Schedule.make(layer, architecture, nest, provenance, timing)
+    return Schedule.make(asked, architecture, nest, provenance, timing, padded)
+
+
+def padded_bounds(layer: Layer, largest_prime: int) -> dict[Dim, int]:
+    """Bounds to which a layer is padded so that no prime factor is larger than that; only those which change.
+
+    Raises
+    ------
+    InputError: no prime is that small.
+    """
+    if largest_prime < 2:
+        raise InputError("out of range", source="--pad-primes-above", value=largest_prime, allowed="at least 2")
+    found = {dim: smooth_bound(bound, largest_prime) for dim, bound in layer.bounds.items()}
+    return {dim: bound for dim, bound in found.items() if bound != layer.bounds[dim]}
+
+
+def _program(formulation: str) -> type[Program]:
+    if formulation == "aggregated":
+        return Program
+    from cosa.mip.paper import PaperProgram
+
+    return PaperProgram
+
+
+def _told(weights: Weights) -> str:
+    """Weights in a line of a schedule's notes."""
+    parts = [f"{name} {getattr(weights, name):g}" for name in ("utilisation", "compute", "traffic")]
+    parts += [f"{name} {weight:g}" for name, weight in (*weights.levels.items(), *weights.tensors.items())]
+    return ", ".join(parts)
 
 
 def _require_solution(result: SolverResult, program: Program, time_limit_seconds: float) -> None:

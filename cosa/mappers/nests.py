@@ -73,15 +73,27 @@ def build_nest(
     return tuple(reversed(nest))
 
 
-def order_free_levels(layer: Layer, architecture: Architecture, factors: Factors) -> tuple[ScheduleLevel, ...]:
+def order_free_levels(
+    layer: Layer, architecture: Architecture, factors: Factors, ordered: int | None = None
+) -> tuple[ScheduleLevel, ...]:
     """The nest with the fewest words moved over all orders of the levels that the program leaves free.
 
     Each free level has three candidates (`STAYING_ORDERS`). Fewest words at DRAM and on the mesh together count, then
     fewest at DRAM, then the earlier candidate. Levels inside the tiles of the PEs move nothing there; they keep CoSA's
-    fixed order, and so do all levels of an architecture that `cosa.analytical.traffic` does not know.
-    """
-    from cosa.analytical.traffic import words_moved
+    fixed order. Architectures that `cosa.analytical.traffic` does not know: see `_order_any_hierarchy`.
 
+    Parameters
+    ----------
+    ordered: the level whose order the factors state (None: the one with the mesh).
+    """
+    from cosa.analytical.traffic import Traffic, words_moved
+
+    if ordered is None:
+        ordered = architecture.mesh_level
+    try:
+        Traffic(layer, architecture, build_nest(architecture, factors, {}))
+    except InputError:
+        return _order_any_hierarchy(layer, architecture, factors, ordered)
     mesh = architecture.mesh_level
     stores = [
         max((level for level in range(mesh) if tensor in architecture.levels[level].keeps), default=0)
@@ -91,7 +103,7 @@ def order_free_levels(layer: Layer, architecture: Architecture, factors: Factors
     for level in range(len(architecture.levels)):
         dims = [dim for dim in DIMS if (level, dim, "temporal") in factors.bounds]
         orders: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
-        if level == mesh:
+        if level == ordered:
             orders[()] = factors.innermost
         elif level <= min(stores):
             orders[()] = ()
@@ -102,12 +114,36 @@ def order_free_levels(layer: Layer, architecture: Architecture, factors: Factors
     best: tuple[tuple[int, int], tuple[ScheduleLevel, ...]] | None = None
     for combination in product(*reversed(choices)):
         nest = build_nest(architecture, factors, dict(enumerate(reversed(combination))))
-        try:
-            words = words_moved(layer, architecture, nest)
-        except InputError:
-            return build_nest(architecture, factors, {mesh: factors.innermost})
+        words = words_moved(layer, architecture, nest)
         cost = words.total, words.dram_read_words + words.dram_write_words
         if best is None or cost < best[0]:
             best = cost, nest
     assert best is not None
     return best[1]
+
+
+def _order_any_hierarchy(
+    layer: Layer, architecture: Architecture, factors: Factors, ordered: int
+) -> tuple[ScheduleLevel, ...]:
+    """The nest with good orders at the levels left free, on an architecture of any shape.
+
+    Level by level from the outermost in, the candidate with the fewest words at the outermost level (those a machine
+    moves, `cosa.analytical.exact`), then the least energy, then the earlier one. Not all combinations are tried: their
+    number is exponential in the levels.
+    """
+    from cosa.analytical.evaluation import evaluate_exact
+
+    innermost: dict[int, tuple[Dim, ...]] = {ordered: factors.innermost}
+    for level in reversed(range(len(architecture.levels))):
+        dims = [dim for dim in DIMS if (level, dim, "temporal") in factors.bounds]
+        if level == ordered or len(dims) < 2:
+            continue
+        best: tuple[int, float] | None = None
+        for candidate in STAYING_ORDERS:
+            nest = build_nest(architecture, factors, innermost | {level: candidate})
+            found = evaluate_exact(layer, architecture, nest)
+            cost = found.levels[-1].read_words + found.levels[-1].write_words, found.energy_pj
+            if best is None or cost < best:
+                best, chosen = cost, candidate
+        innermost[level] = chosen
+    return build_nest(architecture, factors, innermost)

@@ -6,15 +6,17 @@ of binaries are written linearly. The optimum is that of the published program.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log2, prod
 
 from cosa.arch import Architecture
-from cosa.mip.objective import OBJECTIVES, Term
+from cosa.mip.objective import OBJECTIVES, Term, Weights
 from cosa.mip.quantities import (
     KINDS,
     Axis,
     Expression,
     Rules,
+    exact_modes,
     halo_level,
     log_stride,
     sliding_axes,
@@ -35,6 +37,11 @@ class Program(Space):
     layer, architecture: what to schedule, and on what.
     objective: a name of `cosa.mip.objective.OBJECTIVES`.
     rules: how tiles, orders and shares are modelled (default: true footprints).
+    weights: what the terms count (default: as published).
+
+    Raises
+    ------
+    InputError: rules or weights name a level that the architecture does not have.
     """
 
     def __init__(
@@ -44,27 +51,58 @@ class Program(Space):
         *,
         objective: str = "cosa",
         rules: Rules | None = None,
+        weights: Weights | None = None,
     ) -> None:
         from pyomo.core import Objective
 
-        super().__init__(layer, architecture)
         self.rules = rules or Rules()
-        self.modes = staying_modes(self.rules)
+        self.order_level = self.rules.order_level(architecture)
+        weights = weights or Weights()
+        weights.require_levels(architecture, "weights")
+        self.exact_order = OBJECTIVES[objective].absolute
+        super().__init__(layer, architecture)
+        self.modes = exact_modes(self.rules) if self.exact_order else staying_modes(self.rules)
         self._halos: dict[Axis, Expression] = {}
-        self._add_modes()
+        self._add_order()
         self._add_shares()
-        self.terms: list[Term] = OBJECTIVES[objective](self)
-        self.model.objective = Objective(expr=sum(term.weighted for term in self.terms))
+        self.terms: list[Term] = OBJECTIVES[objective].terms(self, weights)
+        total = sum(term.weighted for term in self.terms)
+        if OBJECTIVES[objective].absolute:
+            distance = self.new_variable("continuous")
+            self.require(distance >= total)
+            self.require(distance >= -total)
+            total = distance
+        self.model.objective = Objective(expr=total)
+
+    def _add_order(self) -> None:
+        self._add_modes()
 
     def _add_modes(self) -> None:
         self.mode_binaries = [self.new_variable("binary") for _ in self.modes]
         self.require(sum(self.mode_binaries) == 1)
+        for mode, binary in zip(self.modes, self.mode_binaries, strict=True):
+            for group in mode.needs:
+                self.require(sum(self._ordered_counts(group)) >= binary)
+            if mode.only is not None:
+                for dim in DIMS:
+                    if dim not in mode.only:
+                        most = sum(self.factors[dim].values())
+                        self.require(sum(self._ordered_counts((dim,))) <= most * (1 - binary))
+
+    def _ordered_counts(self, dims: Sequence[Dim]) -> list[Expression]:
+        """Counts of temporal loops at the ordered level."""
+        return [
+            self.counts[self.order_level, dim, prime, "temporal"]
+            for dim in dims
+            for prime in self.factors[dim]
+            if (self.order_level, dim, prime, "temporal") in self.counts
+        ]
 
     def _add_shares(self) -> None:
         """Shares of capacities, half a unit up: whole numbers within pass, with tolerance to spare."""
         for level, entry in enumerate(self.architecture.levels):
             for tensor in entry.keeps:
-                words = self.rules.share_words(self.architecture, level, tensor)
+                words = self.rules.share_words(self.layer, self.architecture, level, tensor)
                 if words is not None:
                     self.require(self.log_tile(tensor, level) <= log2(words + 0.5))
 
@@ -76,7 +114,7 @@ class Program(Space):
         for axis in sliding_axes(self.layer):
             stride = log_stride(self.layer, axis.outputs)
             total = total + stride * self.weighted(range(level + 1), (axis.outputs,), KINDS, lambda prime: 1.0)
-            if level == halo_level(self.architecture):
+            if level == halo_level(self.architecture, self.rules):
                 if axis not in self._halos:
                     self._halos[axis] = published_halo(self, axis)
                 total = total + self._halos[axis]
@@ -85,12 +123,15 @@ class Program(Space):
     def span_limit(self, level: int) -> int | None:
         """See `Space`: here inputs have a fixed share of a level."""
         kept = "inputs" in self.architecture.levels[level].keeps
-        return self.rules.share_words(self.architecture, level, "inputs") if kept else None
+        return self.rules.share_words(self.layer, self.architecture, level, "inputs") if kept else None
 
     def log_iterations(self, tensor: Tensor) -> Expression:
-        """See `Quantities`. Loops that may stay inside a tile count unless the mode puts them innermost."""
-        mesh, relevant = self.architecture.mesh_level, self.rules.relevant(tensor)
-        total = self.log_loops([dim for dim in DIMS if dim in relevant], mesh, ("temporal",))
+        """See `Quantities`. Loops that may stay inside a tile count unless the mode puts them innermost.
+
+        An upper estimate that a minimised objective pulls down to the value, unless the order has to be exact.
+        """
+        level, relevant = self.order_level, self.rules.relevant(tensor)
+        total = self.log_loops([dim for dim in DIMS if dim in relevant], level, ("temporal",))
         groups: dict[tuple[int, ...], list[Dim]] = {}
         for dim in DIMS:
             if dim not in relevant and self.factors[dim]:
@@ -99,8 +140,12 @@ class Program(Space):
         for skipping, dims in groups.items():
             longest = log2(prod(self.layer.bounds[dim] for dim in dims))
             counted = self.new_variable("continuous", longest)
-            loops = self.log_loops(dims, mesh, ("temporal",))
-            self.require(counted >= loops - longest * sum(self.mode_binaries[i] for i in skipping))
+            loops = self.log_loops(dims, level, ("temporal",))
+            skipped = sum(self.mode_binaries[i] for i in skipping)
+            self.require(counted >= loops - longest * skipped)
+            if self.exact_order:
+                self.require(counted <= loops)
+                self.require(counted <= longest * (1 - skipped))
             total = total + counted
         return total
 

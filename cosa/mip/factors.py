@@ -26,3 +26,26 @@ def divisors(number: int) -> list[tuple[int, dict[int, int]]]:
     exponents = product(*(range(multiplicity + 1) for multiplicity in factors.values()))
     rows = [dict(zip(factors, row, strict=True)) for row in exponents]
     return sorted(((prod(prime**power for prime, power in row.items()), row) for row in rows), key=lambda pair: pair[0])
+
+
+def smooth_bound(bound: int, largest_prime: int) -> int:
+    """The smallest number >= `bound` whose prime factors are all at most `largest_prime` (>= 2)."""
+    small = [prime for prime in (2, 3, 5, 7, 11, 13) if prime <= largest_prime]
+    if largest_prime > 16:  # such numbers lie close together
+        while max(prime_factors(bound), default=1) > largest_prime:
+            bound += 1
+        return bound
+    best = 1 << (bound - 1).bit_length()
+
+    def extend(number: int, first: int) -> None:
+        nonlocal best
+        for index in range(first, len(small)):
+            larger = number * small[index]
+            if larger >= bound:
+                best = min(best, larger)
+            else:
+                extend(larger, index)
+
+    if bound > 1:
+        extend(1, 0)
+    return best

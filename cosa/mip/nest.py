@@ -8,7 +8,7 @@ from math import log2, prod
 from cosa.analytical.footprint import box_words, window_span
 from cosa.arch import Architecture
 from cosa.mip.factors import prime_factors
-from cosa.mip.objective import OBJECTIVES
+from cosa.mip.objective import OBJECTIVES, Weights
 from cosa.mip.quantities import KINDS, Axis, Kind, Rules, halo_level, log_stride, sliding_axes
 from cosa.schedule import ScheduleLevel
 from cosa.workload import DIMS, Dim, Layer, Tensor
@@ -38,14 +38,14 @@ class NestQuantities:
         for dim in [dim for dim in DIMS if dim in relevant]:
             extent = self._extent(dim, level)
             total += log2(extent) + log_stride(self.layer, dim) * sum(prime_factors(extent).values())
-        if level == halo_level(self.architecture):
+        if level == halo_level(self.architecture, self.rules):
             total += sum(self._published_halo(axis) for axis in sliding_axes(self.layer))
         return total
 
     def _published_halo(self, axis: Axis) -> float:
-        mesh = self.architecture.mesh_level
-        taps = self._extent(axis.taps, mesh)
-        slides = self._extent(axis.outputs, mesh - 1) > 1
+        ordered = self.rules.order_level(self.architecture)
+        taps = self._extent(axis.taps, ordered)
+        slides = self._extent(axis.outputs, ordered - 1) > 1
         return float(sum(prime_factors(taps).values())) if slides else log2(taps)
 
     def log_span(self, axis: Axis, level: int) -> float:
@@ -56,7 +56,7 @@ class NestQuantities:
     def log_iterations(self, tensor: Tensor) -> float:
         """See `Quantities`; counted on the order that the nest has."""
         total, moved = 0.0, False
-        for loop in reversed(self.levels[self.architecture.mesh_level].temporal):
+        for loop in reversed(self.levels[self.rules.order_level(self.architecture)].temporal):
             moved = moved or (loop.bound > 1 and loop.dim in self.rules.relevant(tensor))
             total += log2(loop.bound) if moved else 0.0
         return total
@@ -69,8 +69,13 @@ def breakdown(
     *,
     objective: str = "cosa",
     rules: Rules | None = None,
+    weights: Weights | None = None,
 ) -> dict[str, float]:
-    """What each term adds to an objective for a given nest (outermost level first), and their sum as ``total``."""
-    terms = OBJECTIVES[objective](NestQuantities(layer, architecture, nest, rules or Rules()))
-    parts = {term.name: float(term.weighted) for term in terms}
-    return parts | {"total": sum(parts.values())}
+    """What each term adds to an objective for a given nest (outermost level first), and the objective as ``total``."""
+    chosen = OBJECTIVES[objective]
+    parts = {
+        term.name: float(term.weighted)
+        for term in chosen.terms(NestQuantities(layer, architecture, nest, rules or Rules()), weights or Weights())
+    }
+    total = sum(parts.values())
+    return parts | {"total": abs(total) if chosen.absolute else total}

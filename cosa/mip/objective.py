@@ -4,17 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from cosa.arch import Architecture
+from cosa.errors import InputError, nearest_of
+from cosa.files import WHOLE, FileModel
 from cosa.mip.quantities import KINDS, Expression, Quantities, sliding_axes
 from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Tensor
-
-UTILISATION_WEIGHT, COMPUTE_WEIGHT, TRAFFIC_WEIGHT = -0.1, 10.0, 1.0
-"""Weights of CoSA's repository at first release."""
 
 _WEIGHT_BUFFER_BONUS = 1.01
 _TRAFFIC_SHADE = 0.99
 _DRAM_WEIGHTS_SHADE = 1.01
 _INNERMOST_SIZE, _SIZE_STEP = 0.8, 0.04
+
+Weight = Annotated[float, Field(ge=0, le=1e6)]
+
+
+class Weights(FileModel):
+    """What the terms count in the published objectives; defaults are those of CoSA's repository at first release.
+
+    `utilisation` is to be large, so its term is subtracted. `levels`, by name of the level, weigh what a level adds to
+    the utilisation; `tensors` weigh what a tensor adds to utilisation and traffic. What is not named counts 1.
+    """
+
+    kind: Literal["weights"] = "weights"
+    schema_version: Annotated[Literal[1], WHOLE] = 1
+    utilisation: Weight = 0.1
+    compute: Weight = 10.0
+    traffic: Weight = 1.0
+    levels: dict[str, Weight] = Field(default_factory=dict)
+    tensors: dict[Tensor, Weight] = Field(default_factory=dict)
+
+    def require_levels(self, architecture: Architecture, source: str) -> None:
+        """InputError where a weight is for a level that the architecture does not have."""
+        names = [level.name for level in architecture.levels]
+        for name in self.levels:
+            if name not in names:
+                raise InputError(
+                    f"architecture {architecture.name!r} has no such level",
+                    source=source,
+                    path="levels",
+                    value=name,
+                    allowed=", ".join(names),
+                    nearest=nearest_of(name, names),
+                )
 
 
 @dataclass(frozen=True)
@@ -31,32 +66,82 @@ class Term:
         return self.weight * self.value
 
 
-def cosa_terms(quantities: Quantities) -> list[Term]:
+@dataclass(frozen=True)
+class Objective:
+    """What is minimised: the sum of the terms, or (`absolute`) its distance from 0."""
+
+    terms: Callable[[Quantities, Weights], list[Term]]
+    absolute: bool = False
+
+
+def cosa_terms(quantities: Quantities, weights: Weights) -> list[Term]:
     """CoSA's proxy: utilisation, compute and the traffic of each tensor.
 
     The paper's section III-D gives the three parts; the constants are those of CoSA's public code at first release.
     """
     return [
-        Term("utilisation", UTILISATION_WEIGHT, utilisation(quantities)),
-        Term("compute", COMPUTE_WEIGHT, compute(quantities)),
-        *(Term(f"traffic {tensor}", TRAFFIC_WEIGHT, traffic(quantities, tensor)) for tensor in TENSORS),
+        Term("utilisation", -weights.utilisation, utilisation(quantities, weights)),
+        Term("compute", weights.compute, compute(quantities)),
+        *_traffic_terms(quantities, weights, weights.traffic),
     ]
 
 
-OBJECTIVES: dict[str, Callable[[Quantities], list[Term]]] = {"cosa": cosa_terms}
+def balance_terms(quantities: Quantities, weights: Weights) -> list[Term]:
+    """The paper's alternative: weighted traffic less weighted compute, whose distance from 0 is minimised."""
+    return [
+        Term("compute", -weights.compute, compute(quantities)),
+        *_traffic_terms(quantities, weights, weights.traffic),
+    ]
+
+
+def _traffic_terms(quantities: Quantities, weights: Weights, weight: float) -> list[Term]:
+    return [
+        Term(f"traffic {tensor}", weight * weights.tensors.get(tensor, 1.0), traffic(quantities, tensor))
+        for tensor in TENSORS
+    ]
+
+
+OBJECTIVES: dict[str, Objective] = {
+    "cosa": Objective(cosa_terms),
+    "utilisation": Objective(lambda found, weights: [Term("utilisation", -1.0, utilisation(found, weights))]),
+    "compute": Objective(lambda found, weights: [Term("compute", 1.0, compute(found))]),
+    "traffic": Objective(lambda found, weights: _traffic_terms(found, weights, 1.0)),
+    "balance": Objective(balance_terms, absolute=True),
+}
 """Objectives by the name they have in schedules and on the command line."""
 
 
-def utilisation(quantities: Quantities) -> Expression:
-    """Log words of all tiles kept below the mesh. The outermost level that keeps weights counts 1.01 fold."""
-    architecture = quantities.architecture
-    inner = range(architecture.mesh_level)
+def find_objective(name: str) -> Objective:
+    """The objective of that name.
+
+    Raises
+    ------
+    InputError: there is none.
+    """
+    if name not in OBJECTIVES:
+        raise InputError(
+            "no such objective",
+            source="--objective",
+            value=name,
+            allowed=", ".join(OBJECTIVES),
+            nearest=nearest_of(name, list(OBJECTIVES)),
+        )
+    return OBJECTIVES[name]
+
+
+def utilisation(quantities: Quantities, weights: Weights) -> Expression:
+    """Log words of all tiles kept below the ordered level. The outermost that keeps weights counts 1.01 fold."""
+    architecture, rules = quantities.architecture, quantities.rules
+    inner = range(rules.order_level(architecture))
     weight_levels = [level for level in inner if "weights" in architecture.levels[level].keeps]
     total = 0.0
     for level in inner:
+        entry = architecture.levels[level]
         bonus = _WEIGHT_BUFFER_BONUS if weight_levels[-1:] == [level] else 1.0
-        for tensor in architecture.levels[level].keeps:
-            total = total + bonus * quantities.log_tile(tensor, level)
+        for tensor in entry.keeps:
+            factor = bonus * weights.levels.get(entry.name, 1.0) * weights.tensors.get(tensor, 1.0)
+            size = quantities.log_tile(tensor, level) + rules.log_bytes(quantities.layer, tensor)
+            total = total + factor * size
     return total
 
 
@@ -68,40 +153,41 @@ def compute(quantities: Quantities) -> Expression:
 
 
 def traffic(quantities: Quantities, tensor: Tensor) -> Expression:
-    """Log of the words that the mesh carries of a tensor: tile size, PEs and iterations, with the published shades.
+    """Log of the words (with precision terms: bytes) sent below the ordered level: tile size, instances, iterations.
 
-    The spatial loops and those outside the mesh level count for every tensor, relevant or not, as in the public code.
+    Spatial loops and those outside the ordered level count for every tensor, relevant or not, as in the public code.
     """
-    mesh, levels = quantities.architecture.mesh_level, len(quantities.architecture.levels)
-    spatial = sum((quantities.log_loops(DIMS, level, ("spatial",)) for level in range(mesh, levels)), 0.0)
-    outside = sum((quantities.log_loops(DIMS, level, ("temporal",)) for level in range(mesh + 1, levels)), 0.0)
+    ordered, levels = quantities.rules.order_level(quantities.architecture), len(quantities.architecture.levels)
+    spatial = sum((quantities.log_loops(DIMS, level, ("spatial",)) for level in range(ordered, levels)), 0.0)
+    outside = sum((quantities.log_loops(DIMS, level, ("temporal",)) for level in range(ordered + 1, levels)), 0.0)
     shade = _DRAM_WEIGHTS_SHADE if tensor == "weights" else 1.0
     return (
         _TRAFFIC_SHADE * tile_size(quantities, tensor)
         + _TRAFFIC_SHADE * spatial
         + quantities.log_iterations(tensor)
         + shade * outside
+        + quantities.rules.log_bytes(quantities.layer, tensor)
     )
 
 
 def tile_size(quantities: Quantities, tensor: Tensor) -> Expression:
-    """Log words of a PE's tile, in which a factor at level i weighs 0.8 + 0.04 i: inner places look cheaper.
+    """Log words of a tile under the ordered level, in which a factor at level i weighs 0.8 + 0.04 i: inner is cheaper.
 
     With true footprints the span of a sliding axis takes the place of its factors, at the weight of the outermost of
     these levels; the preference for inner places stays.
     """
-    mesh = quantities.architecture.mesh_level
+    ordered = quantities.rules.order_level(quantities.architecture)
     exact_inputs = tensor == "inputs" and not quantities.rules.as_published
     sliding: tuple[Dim, ...] = ("P", "Q", "R", "S") if exact_inputs else ()
     relevant = quantities.rules.relevant(tensor) if quantities.rules.as_published else RELEVANT[tensor]
     plain = [dim for dim in DIMS if dim in relevant and dim not in sliding]
     total = 0.0
-    for level in range(mesh):
+    for level in range(ordered):
         total = total + (_INNERMOST_SIZE + _SIZE_STEP * level) * quantities.log_loops(plain, level, KINDS)
-    if exact_inputs and mesh:
+    if exact_inputs and ordered:
         for axis in sliding_axes(quantities.layer):
-            total = total + (_INNERMOST_SIZE + _SIZE_STEP * (mesh - 1)) * quantities.log_span(axis, mesh - 1)
-        for level in range(mesh - 1):
-            steps = mesh - 1 - level
+            total = total + (_INNERMOST_SIZE + _SIZE_STEP * (ordered - 1)) * quantities.log_span(axis, ordered - 1)
+        for level in range(ordered - 1):
+            steps = ordered - 1 - level
             total = total - _SIZE_STEP * steps * quantities.log_loops(sliding, level, KINDS)
     return total

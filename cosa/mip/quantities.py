@@ -13,6 +13,7 @@ from math import log2
 from typing import Any, Literal, Protocol
 
 from cosa.arch import Architecture, Level
+from cosa.errors import InputError, nearest_of
 from cosa.workload import RELEVANT, Dim, Layer, Tensor
 
 Kind = Literal["temporal", "spatial"]
@@ -54,10 +55,43 @@ class Rules:
 
     `input_share`: what inputs may take of a level that keeps inputs and outputs (first release: 1/4; since May 2023:
     1/2); outputs get the rest. Other levels with several tensors are split evenly.
+
+    `precision`: the paper's precision terms. Capacities are bytes (words of `word_bits`) that tiles fill with words of
+    the layer's widths, outputs as partial sums; utilisation and traffic have the logarithm of a word's bytes on top.
+    The public code counts entries. A tile never exceeds the entries either.
+
+    `ordered_level`: name of the level whose loop order is part of the program and under which traffic is counted; None:
+    the level with the mesh, without a mesh the one under the outermost.
     """
 
     as_published: bool = False
     input_share: Fraction = Fraction(1, 4)
+    precision: bool = False
+    ordered_level: str | None = None
+
+    def order_level(self, architecture: Architecture) -> int:
+        """Index of the ordered level.
+
+        Raises
+        ------
+        InputError: the architecture has no level of that name.
+        """
+        if self.ordered_level is None:
+            return len(architecture.levels) - 2 if architecture.noc is None else architecture.mesh_level
+        names = [level.name for level in architecture.levels]
+        if self.ordered_level not in names:
+            raise InputError(
+                f"architecture {architecture.name!r} has no such level",
+                source="--order-level",
+                value=self.ordered_level,
+                allowed=", ".join(names),
+                nearest=nearest_of(self.ordered_level, names),
+            )
+        return names.index(self.ordered_level)
+
+    def log_bytes(self, layer: Layer, tensor: Tensor) -> float:
+        """The precision term of a tensor: log of the bytes of a word, 0 without precision terms."""
+        return log2(tensor_bits(layer, tensor) / 8) if self.precision else 0.0
 
     def relevant(self, tensor: Tensor) -> frozenset[Dim]:
         """Loops at and outside the mesh level that move a tensor."""
@@ -69,18 +103,36 @@ class Rules:
             return self.input_share if tensor == "inputs" else 1 - self.input_share
         return Fraction(1, len(level.keeps))
 
-    def share_words(self, architecture: Architecture, level: int, tensor: Tensor) -> int | None:
+    def share_words(self, layer: Layer, architecture: Architecture, level: int, tensor: Tensor) -> int | None:
         """Words of a level that a tensor may take (None: unbounded). Never below 1: a tile has at least one word."""
         words = architecture.usable_words(level)
-        return None if words is None else max(1, int(words * self.share(architecture.levels[level], tensor)))
+        if words is None:
+            return None
+        entry = architecture.levels[level]
+        share = words * self.share(entry, tensor)
+        if self.precision:
+            share = min(share, share * entry.word_bits / tensor_bits(layer, tensor))
+        return max(1, int(share))
+
+
+def tensor_bits(layer: Layer, tensor: Tensor) -> int:
+    """Width of a word of a tensor on the way; outputs are unfinished there."""
+    bits = layer.word_bits
+    return {"weights": bits.weights, "inputs": bits.inputs, "outputs": bits.partial_sums}[tensor]
 
 
 @dataclass(frozen=True)
 class StayingMode:
-    """An order of the mesh level's temporal loops, told by the loops innermost: `tensor` stays while they run."""
+    """An order of the ordered level's temporal loops, told by the loops innermost: `tensor` stays while they run.
 
-    tensor: Tensor
+    `needs` and `only` say when the level's loops have this order: one loop of each group of `needs`, and no loops but
+    those over `only` (None: any).
+    """
+
+    tensor: Tensor | None
     innermost: tuple[Dim, ...]
+    needs: tuple[tuple[Dim, ...], ...] = ()
+    only: tuple[Dim, ...] | None = None
 
 
 def staying_modes(rules: Rules) -> tuple[StayingMode, ...]:
@@ -98,9 +150,37 @@ def staying_modes(rules: Rules) -> tuple[StayingMode, ...]:
     )
 
 
+def exact_modes(rules: Rules) -> tuple[StayingMode, ...]:
+    """The staying orders and those in which nothing stays, each with the loops it takes to be that order.
+
+    `staying_modes` may be over-estimates (no loop of the innermost group is there, so something else stays), which is
+    harmless where iterations are minimised. These count exactly, for objectives that iterations may also make smaller.
+    """
+    rows: tuple[Dim, ...] = ("P", "Q", "N")
+    channels: tuple[Dim, ...] = ("R", "S", "C")
+    filters: tuple[Dim, ...] = ("K",)
+    if not rules.as_published:
+        return (
+            StayingMode("weights", rows, (rows,)),
+            StayingMode("inputs", filters, (filters,)),
+            StayingMode("outputs", channels, (channels,)),
+            StayingMode(None, ("G",), (("G",),)),
+            StayingMode(None, (), only=()),
+        )
+    taps: tuple[Dim, ...] = ("R", "S")
+    return (
+        StayingMode("weights", rows, (rows,)),
+        StayingMode("inputs", (*taps, *filters), (filters,)),
+        StayingMode("outputs", channels, (("C",),)),
+        StayingMode(None, (*taps, *rows, "G"), (taps, (*rows, "G"))),
+        StayingMode(None, ("G",), (("G",),)),
+        StayingMode(None, taps, only=taps),
+    )
+
+
 def order(dims: Sequence[Dim], innermost: Sequence[Dim]) -> list[Dim]:
-    """Dimensions from the outermost to the innermost loop: those of `innermost` last, ties by `INSIDE_OUT`."""
-    inside_out = [dim for dim in INSIDE_OUT if dim in innermost] + [dim for dim in INSIDE_OUT if dim not in innermost]
+    """Dimensions from the outermost loop in: `innermost` (inside out) stand last, the others by `INSIDE_OUT`."""
+    inside_out = [*innermost, *(dim for dim in INSIDE_OUT if dim not in innermost)]
     return [dim for dim in reversed(inside_out) if dim in dims]
 
 
@@ -121,12 +201,12 @@ class Quantities(Protocol):
         """Log of the true extent of a sliding axis over the loops of a level and further in."""
 
     def log_iterations(self, tensor: Tensor) -> Expression:
-        """Log of how often the mesh level's temporal loops send a tensor's tile (its own and those outside them)."""
+        """Log of how often the ordered level's temporal loops send a tensor's tile (its own and those outside them)."""
 
 
-def halo_level(architecture: Architecture) -> int | None:
-    """The level at which the published code adds the halo: the outermost below the mesh that keeps inputs."""
-    levels = [i for i in range(architecture.mesh_level) if "inputs" in architecture.levels[i].keeps]
+def halo_level(architecture: Architecture, rules: Rules) -> int | None:
+    """The level at which the published code adds the halo: the outermost below the ordered one that keeps inputs."""
+    levels = [i for i in range(rules.order_level(architecture)) if "inputs" in architecture.levels[i].keeps]
     return levels[-1] if levels else None
 
 

@@ -119,11 +119,15 @@ class Space:
                 self.require(sum(placed) == wanted)
 
     def _add_fanouts(self) -> None:
-        """Fan-outs, half a unit up: whole numbers within pass, with tolerance to spare."""
+        """Fan-outs and limits, half a unit up: whole numbers within pass, with tolerance to spare."""
         for level in range(len(self.architecture.levels)):
             instances = prod(self.architecture.fanout(level))
             if instances > 1:
                 self.require(self.log_loops(DIMS, level, ("spatial",)) <= log2(instances + 0.5))
+        for limit in self.architecture.limits:
+            places = {(self.architecture.level_index(place.level), place.kind) for place in limit.over}
+            logs = sum(self.log_loops(DIMS, level, (kind,)) for level, kind in sorted(places))
+            self.require(logs <= log2(limit.most + 0.5))
 
     # Quantities
 

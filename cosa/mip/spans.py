@@ -61,20 +61,20 @@ def _extents(bounds: Sequence[int]) -> list[tuple[int, dict[int, int]]]:
 
 
 def published_halo(program: Program, axis: Axis) -> Expression:
-    """Halo of the published code: log of the taps at and inside the mesh level, or one bit for each of their primes.
+    """Halo of the published code: log of the taps at and inside the ordered level, or one bit for each of their primes.
 
-    It is the bits when a factor of the outputs stands below the mesh level (the window slides), else the log. The
+    It is the bits when a factor of the outputs stands below that level (the window slides), else the log. The
     product with that yes or no is written linearly: bits <= halo <= log, and one of them is met.
     """
-    mesh, primes = program.architecture.mesh_level, program.factors[axis.taps]
-    log_taps = program.log_extent((axis.taps,), mesh)
+    ordered, primes = program.order_level, program.factors[axis.taps]
+    log_taps = program.log_extent((axis.taps,), ordered)
     largest = sum(multiplicity * (log2(prime) - 1) for prime, multiplicity in primes.items())
     if not program.factors[axis.outputs] or largest == 0:
         return log_taps
-    bits = sum(program.count_within(axis.taps, prime, mesh) for prime in primes)
+    bits = sum(program.count_within(axis.taps, prime, ordered) for prime in primes)
     slides, halo = program.new_variable("binary"), program.new_variable("continuous")
     inside = []
-    for level in range(mesh):
+    for level in range(ordered):
         for kind in KINDS:
             for prime, multiplicity in program.factors[axis.outputs].items():
                 if (level, axis.outputs, prime, kind) in program.counts:

@@ -83,6 +83,7 @@ OTHER: dict[str, list[Any]] = {
     "name": ["other"],
     "keeps": [],
     "clock_ghz": [1.5],
+    "limits": [[{"name": "PEs at once", "over": [{"level": "GlobalBuffer"}], "most": 12}]],
     "mesh": ["4x3"],
     "device": ["other"],
     "policy": ["other"],
@@ -297,3 +298,9 @@ def test_unknown_names_and_files() -> None:
             load_architecture(name)
     with pytest.raises(InputError, match="no such file"):
         load_architecture("nowhere/simba.yaml")
+
+
+def test_a_limit_on_a_level_that_is_not_there(data: Data) -> None:
+    with pytest.raises(InputError) as caught:
+        Architecture.from_data(data | {"limits": [{"name": "threads", "over": [{"level": "L2"}], "most": 8}]})
+    assert caught.value.path == "limits[0].over[0].level"

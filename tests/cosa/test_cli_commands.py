@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import resource
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cosa.arch import Architecture, architecture_names, load_architecture
+from cosa.mip.nest import breakdown
+from cosa.mip.quantities import Rules
 from cosa.networks import load_network, network_names
 from cosa.schedule import Schedule
-from cosa.workload import Layer
+from cosa.workload import TENSORS, Layer
 
 if TYPE_CHECKING:
     from tests.conftest import Ran
@@ -370,3 +373,23 @@ except AttributeError as error:
     for first in ("", "import cosa.schedule\n", "from cosa import schedule\n"):
         ran = subprocess.run([sys.executable, "-c", first + code], capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
+
+
+def test_breakdown(cosa: Cosa, schedule_file: Path, schedule: Schedule) -> None:
+    """The terms are those of the nest, whoever made it; as a table and as data."""
+    ran = cosa("breakdown", schedule_file, schedule_file, "--as-published")
+    assert (ran.code, ran.err) == (0, "")
+    assert len(ran.out.splitlines()) == 5
+    data = json.loads(cosa("breakdown", schedule_file, "--as-published", "--json").out)
+    terms = breakdown(schedule.layer, schedule.architecture, schedule.nest, rules=Rules(as_published=True))
+    (entry,) = data["schedules"]
+    assert entry["total"] == pytest.approx(terms["total"])
+    assert entry["terms"]["compute"] == pytest.approx(10 * math.log2(112896))
+    assert entry["traffic"] == pytest.approx(sum(entry["terms"][f"traffic {tensor}"] for tensor in TENSORS))
+    assert f"{terms['total']:.3f}" in ran.out
+
+
+def test_breakdown_of_what_does_not_exist(cosa: Cosa, schedule_file: Path) -> None:
+    ran = cosa("breakdown", schedule_file, "--objective", "cosaa")
+    assert ran.code == 2
+    assert "did you mean cosa" in ran.err

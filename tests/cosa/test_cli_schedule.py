@@ -254,3 +254,43 @@ def test_a_mapper_that_breaks_a_constraint_is_caught(
     ran = cosa("schedule", "--layer-file", layer_file, "-o", tmp_path / "out.json")
     ran.assert_error("does not fit", "need 4, there are 2", code=1)
     assert not (tmp_path / "out.json").exists()
+
+
+def test_options_of_the_program_reach_it(cosa: Cosa, layer_file: Path, tmp_path: Path) -> None:
+    weights = tmp_path / "weights.yaml"
+    weights.write_text("compute: 2\n")
+    path = tmp_path / "s.json"
+    options = ("--formulation", "paper", "--precision", "--weights", weights, "--objective", "traffic")
+    ran = cosa("schedule", "--layer-file", layer_file, *options, "--order-level", "GlobalBuffer", "-o", path)
+    assert (ran.code, ran.err) == (0, "")
+    made = Schedule.from_file(path).provenance
+    assert made.objective == "traffic"
+    assert "formulation paper" in made.notes
+    assert "weights: utilisation 0.1, compute 2, traffic 1" in made.notes
+    terms = api.breakdown(path, "traffic", precision=True, weights=weights)
+    assert terms["total"] == pytest.approx(made.objective_value, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--formulation", "papers"), "did you mean paper"),
+        (("--objective", "trafic"), "did you mean traffic"),
+        (("--order-level", "L2"), "allowed: Registers"),
+        (("--pad-primes-above", "1"), "at least 2"),
+        (("--weights", "nowhere.yaml"), "no such file"),
+    ],
+)
+def test_wrong_options_of_the_program(cosa: Cosa, layer_file: Path, options: tuple[str, ...], says: str) -> None:
+    ran = cosa("schedule", "--layer-file", layer_file, *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert says in ran.err
+
+
+def test_weights_with_an_unknown_key(cosa: Cosa, layer_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text("computing: 1\n")
+    ran = cosa("schedule", "--layer-file", layer_file, "--weights", tmp_path / "w.yaml", "-o", tmp_path / "s.json")
+    assert ran.code == 2
+    assert "computing" in ran.err
+    assert "did you mean compute" in ran.err
+    assert not (tmp_path / "s.json").exists()

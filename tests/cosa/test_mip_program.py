@@ -109,8 +109,8 @@ def test_shares_of_levels():
     assert (rules.share(buffer, "inputs"), rules.share(buffer, "outputs")) == (Fraction(1, 4), Fraction(3, 4))
     assert Rules(input_share=Fraction(1, 2)).share(buffer, "outputs") == Fraction(1, 2)
     assert rules.share(SIMBA.levels[-1], "weights") == Fraction(1, 3)
-    assert rules.share_words(SIMBA, SIMBA.mesh_level, "inputs") == 16384
-    assert rules.share_words(SIMBA, 5, "inputs") is None
+    assert rules.share_words(layer(), SIMBA, SIMBA.mesh_level, "inputs") == 16384
+    assert rules.share_words(layer(), SIMBA, 5, "inputs") is None
 
 
 @given(st.integers(1, 10**6))
