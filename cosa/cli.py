@@ -53,6 +53,10 @@ def _complete_objectives() -> list[str]:
     return list(OBJECTIVES)
 
 
+def _complete_all_objectives() -> list[str]:
+    return [*_complete_objectives(), "latency", "energy", "edp"]
+
+
 AsPublished = Annotated[
     bool, typer.Option("--as-published", help="Charge halo and stride as CoSA's published code does.")
 ]
@@ -63,8 +67,15 @@ WeightsFile = Annotated[str | None, typer.Option(metavar="FILE", help="Weights o
 OrderLevel = Annotated[str | None, typer.Option(metavar="NAME", help="Level whose loop order is part of the program.")]
 
 
+def _complete_mappers() -> list[str]:
+    from cosa.mappers.registry import MAPPERS
+
+    return list(MAPPERS)
+
+
 @app.command("schedule")
 def schedule_command(
+    context: typer.Context,
     network: Annotated[
         str | None, typer.Option(metavar="NAME", help="Layer table.", autocompletion=_complete_networks)
     ] = None,
@@ -79,9 +90,14 @@ def schedule_command(
     mesh: Annotated[
         str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
     ] = None,
-    objective: Annotated[
-        str, typer.Option(metavar="NAME", help="What the program minimises.", autocompletion=_complete_objectives)
+    mapper: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What makes the schedule.", autocompletion=_complete_mappers),
     ] = "cosa",
+    objective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What is minimised.", autocompletion=_complete_all_objectives),
+    ] = None,
     formulation: Annotated[
         str, typer.Option(metavar="aggregated|paper", help="Counts of equal primes, or a binary a prime factor.")
     ] = "aggregated",
@@ -94,16 +110,27 @@ def schedule_command(
         typer.Option(metavar="PRIME", help="Pad bounds with a larger prime factor to the next one without."),
     ] = None,
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="Stop the solver after this time.")] = 60.0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the solver.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the solver, or of the search.")] = 0,
     threads: Annotated[int, typer.Option(metavar="N", help="Threads of the solver.")] = 1,
+    samples: Annotated[int | None, typer.Option(metavar="N", help="Mapper random: valid mappings to draw (5).")] = None,
+    budget_evaluations: Annotated[
+        int | None, typer.Option(metavar="N", help="Searches: stop after so many mappings evaluated.")
+    ] = None,
+    budget_seconds: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Searches: stop after this time.")
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", help="Searches: processor cores.")] = 1,
     timing: Annotated[
         bool, typer.Option("--timing/--no-timing", help="Write wall-clock seconds into the file, or leave them out.")
     ] = True,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Schedule file to write, YAML or JSON.")
     ] = None,
-) -> None:
+) -> int:
     """Schedule one layer on one architecture."""
+    from cosa import cli_search
+
+    cli_search.check_options(context, mapper)
     _check_range("--time-limit", time_limit, 0 < time_limit <= 1e7, "seconds > 0 and <= 10000000")
     _check_range("--seed", seed, 0 <= seed < 2**31, f"a whole number from 0 to {2**31 - 1}")
     _check_range("--threads", threads, 1 <= threads <= 1024, "a whole number from 1 to 1024")
@@ -115,10 +142,17 @@ def schedule_command(
         architecture = architecture.with_mesh(mesh)
     if output is not None:
         check_output("-o", output, {"--layer-file": layer_file, "--arch": arch, "--weights": weights})
+    if mapper != "cosa":
+        budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
+        result = cli_search.search(mapper, found_layer, architecture, objective, budget, seed, workers)
+        if output is not None:
+            result.save(output, timing=timing)
+        _print_summary(result if timing else result.model_copy(update={"timing": None}), network, output)
+        return cli_search.exit_code(result)
     result = schedule(
         found_layer,
         architecture,
-        objective=objective,
+        objective=objective or "cosa",
         formulation=formulation,
         as_published=as_published,
         precision=precision,
@@ -132,6 +166,7 @@ def schedule_command(
     if output is not None:
         result.save(output, timing=timing)
     _print_summary(result if timing else result.model_copy(update={"timing": None}), network, output)
+    return 0
 
 
 def _check_range(option: str, value: float, fine: bool, allowed: str) -> None:

@@ -131,6 +131,16 @@ def provenance_line(view: dict[str, Any]) -> str:
     return printable(", ".join(parts))
 
 
+def search_line(view: dict[str, Any]) -> str | None:
+    """What a search did; None for a program."""
+    found = view["provenance"]["search"]
+    if found is None:
+        return None
+    valid = f"{found['samples_valid']:,} of {found['samples_drawn']:,} samples valid"
+    stopped = found["stopped_by"].replace("_", " ")
+    return f"{valid}, {found['evaluations']:,} evaluated, stopped by {stopped}"
+
+
 def render(view: dict[str, Any]) -> list[Text]:
     """Lines to print, none wider than `WIDTH` columns."""
     from rich.text import Text
@@ -158,6 +168,8 @@ def render(view: dict[str, Any]) -> list[Text]:
         Text(f"utilisation     {totals['utilisation']:.1%} of {architecture['macs']:,} MAC units"),
         *_texts(f"made by         {provenance_line(view)}", indent=16),
     ]
+    if (searched := search_line(view)) is not None:
+        lines += _texts(f"search          {searched}", indent=16)
     for note in view["provenance"]["notes"]:
         lines += _texts(f"note            {printable(note)}", indent=16)
     for violation in view["violations"]:
@@ -188,6 +200,7 @@ def summary(schedule: Schedule, network: str | None = None) -> list[str]:
         *([f"padded        {padding_line(layer, schedule.padded)}"] if schedule.padded else []),
         f"architecture  {printable(architecture.name, 34)}: {mesh}{units} MAC units",
         f"made by       {provenance_line(view)}",
+        *([f"search        {searched}"] if (searched := search_line(view)) is not None else []),
         f"compute       {cycles:,} cycles, {share:.1%} of the MAC units busy",
         *(f"note          {printable(note)}" for note in schedule.provenance.notes),
     ]

@@ -61,7 +61,7 @@ def map_layer(
 ) -> Schedule:
     """The best mapping of some populations; a budget of evaluations is shared out evenly among them.
 
-    `seeds` are schedules to start from (None: the program's; an architecture that it does not know starts at random).
+    `seeds` are schedules to start from (None: the program's; if it finds none, random mappings).
 
     Raises
     ------

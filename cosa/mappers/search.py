@@ -133,7 +133,8 @@ def run_tasks(tasks: Sequence[Task], layer: Layer, architecture: Architecture, w
                 if number is None:
                     return
                 reason = stop.now()
-                if reason is None:
+                # Late or not: a first population that is given is looked at before a search has nothing to return.
+                if reason is None or all(found.nest is None for found in founds):
                     tasks[number](evaluator, stop, founds[number])
                 else:
                     founds[number].stopped_by = reason

@@ -13,7 +13,7 @@ import pytest
 from cosa.analytical.batch import BatchEvaluator
 from cosa.api import evaluate
 from cosa.arch import Architecture
-from cosa.errors import InfeasibleError, InputError
+from cosa.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers import MAPPERS, Budget, kernel, map_layer
 from cosa.mappers.search import Found, Stop, run_tasks, shares
 from cosa.mappers.space import MapSpace, stream
@@ -252,9 +252,15 @@ def test_evolutionary_starts_from_the_program_and_pads(simba: Architecture) -> N
     assert value(only) <= evaluate(start).cycles
 
 
-def test_evolutionary_needs_no_program(small: Layer, chip: Architecture) -> None:
+def test_evolutionary_needs_no_program(small: Layer, chip: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cosa.mappers import cosa_mip
+
+    def fails(*_: object, **__: object) -> Schedule:
+        raise SolverError("no schedule in time")
+
+    monkeypatch.setattr(cosa_mip, "map_layer", fails)
     found = map_layer("evolutionary", small, chip, budget=Budget(evaluations=3000))
-    assert "started at random" in found.provenance.notes[0]
+    assert found.provenance.notes == ("started at random, since the program has no schedule: no schedule in time",)
     assert searched(found).stopped_by == "evaluations"
 
 

@@ -1,0 +1,93 @@
+"""`cosa schedule --mapper`: the searches on the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cosa.errors import InputError, nearest_of
+from cosa.mappers.registry import MAPPERS, map_layer
+
+if TYPE_CHECKING:
+    from cosa.arch import Architecture
+    from cosa.mappers.search import Budget
+    from cosa.schedule import Schedule
+    from cosa.workload import Layer
+
+SEARCH_ONLY = ("samples", "budget_evaluations", "budget_seconds", "workers")
+PROGRAM_ONLY = (
+    "as_published",
+    "formulation",
+    "order_level",
+    "pad_primes_above",
+    "precision",
+    "threads",
+    "time_limit",
+    "weights",
+)
+
+
+def check_options(context: typer.Context, mapper: str) -> None:
+    """The mapper is known, and what stands on the command line is for it.
+
+    Raises
+    ------
+    InputError: no such mapper, or an option of another kind of mapper.
+    """
+    if mapper not in MAPPERS:
+        allowed, nearest = ", ".join(MAPPERS), nearest_of(mapper, MAPPERS)
+        raise InputError("no such mapper", source="--mapper", value=mapper, allowed=allowed, nearest=nearest)
+    foreign = SEARCH_ONLY if mapper == "cosa" else PROGRAM_ONLY
+    if mapper not in ("cosa", "random"):
+        foreign = (*foreign, "samples")
+    for name in foreign:
+        source = context.get_parameter_source(name) if name in context.params else None
+        if source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise InputError(f"the mapper {mapper} has no such option", source=option, value=context.params[name])
+
+
+def budget(samples: int | None, evaluations: int | None, seconds: float | None) -> Budget:
+    """The budget that the options say.
+
+    Raises
+    ------
+    InputError: one is out of range.
+    """
+    from cosa.mappers.search import Budget
+
+    for option, value in (("--samples", samples), ("--budget-evaluations", evaluations), ("--budget-seconds", seconds)):
+        if value is not None and not 0 < value < 1e15:
+            raise InputError("out of range", source=option, value=value, allowed="> 0")
+    return Budget(samples, evaluations, seconds)
+
+
+def search(
+    mapper: str,
+    layer: Layer,
+    architecture: Architecture,
+    objective: str | None,
+    budget: Budget,
+    seed: int,
+    workers: int,
+) -> Schedule:
+    """The schedule that a search finds; Ctrl-C ends it with the best so far."""
+    if not 1 <= workers <= 1024:
+        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
+    return map_layer(
+        mapper,
+        layer,
+        architecture,
+        objective=objective,
+        budget=budget,
+        seed=seed,
+        workers=workers,
+        keep_interrupted=True,
+    )
+
+
+def exit_code(schedule: Schedule) -> int:
+    """130 for what Ctrl-C cut off."""
+    found = schedule.provenance.search
+    return 130 if found is not None and found.stopped_by == "interrupted" else 0

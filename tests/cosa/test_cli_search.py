@@ -1,0 +1,89 @@
+"""`cosa schedule --mapper`: searches from the command line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cosa.schedule import Schedule
+from tests.conftest import Command
+
+NAMED = ("--network", "resnet50", "--layer", "3356")
+
+
+@pytest.mark.parametrize("mapper", ["random", "hybrid", "evolutionary"])
+def test_a_search_writes_a_schedule(cosa: Command, tmp_path: Path, mapper: str) -> None:
+    path = tmp_path / "out.json"
+    ran = cosa("schedule", *NAMED, "--mapper", mapper, "--budget-evaluations", "500", "--objective", "edp", "-o", path)
+    assert (ran.code, ran.err) == (0, "")
+    found = Schedule.from_file(path)
+    assert (found.provenance.mapper, found.provenance.objective) == (mapper, "edp")
+    assert found.provenance.search is not None
+    assert found.provenance.search.evaluations == 500
+    assert "500 evaluated, stopped by" in " ".join(ran.out.split())
+    assert max(map(len, ran.out.splitlines()[:-1])) <= 80
+    shown = cosa("show", path)
+    assert shown.code == 0
+    assert "search " in shown.out
+
+
+def test_same_bytes_for_any_number_of_workers(cosa: Command, tmp_path: Path) -> None:
+    files = [tmp_path / f"{workers}.json" for workers in (1, 2)]
+    for workers, path in zip((1, 2), files, strict=True):
+        options = ("--mapper", "hybrid", "--seed", "7", "--workers", str(workers), "--no-timing", "-o", path)
+        assert cosa("schedule", *NAMED, *options).code == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("--mapper", "hybrd"), ("--mapper", "did you mean hybrid")),
+        (("--mapper", "hybrid", "--samples", "5"), ("--samples", "hybrid has no such option")),
+        (("--mapper", "random", "--threads", "2"), ("--threads", "random has no such option")),
+        (("--mapper", "random", "--as-published"), ("--as-published",)),
+        (("--budget-seconds", "2"), ("--budget-seconds", "cosa has no such option")),
+        (("--mapper", "random", "--samples", "0"), ("--samples", "> 0")),
+        (("--mapper", "random", "--budget-seconds", "nan"), ("--budget-seconds",)),
+        (("--mapper", "random", "--workers", "0"), ("--workers",)),
+        (("--mapper", "random", "--objective", "edb"), ("--objective", "did you mean edp")),
+        (("--mapper", "exhaustive"), ("tilings alone",)),
+    ],
+)
+def test_bad_options(cosa: Command, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    path = tmp_path / "out.json"
+    cosa("schedule", *NAMED, *options, "-o", path).assert_error(*parts)
+    assert not path.exists()
+
+
+def test_a_layer_that_fits_nowhere(cosa: Command, tmp_path: Path) -> None:
+    arch = tmp_path / "arch.yaml"
+    text = cosa("archs", "simba_4x4").out
+    assert "capacity_words: 65536" in text
+    arch.write_text(text.replace("capacity_words: 65536", "capacity_words: 1"))
+    ran = cosa("schedule", *NAMED, "--mapper", "random", "--arch", arch)
+    ran.assert_error("GlobalBuffer keeps inputs, outputs", code=1)
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C: within a second or so the best so far is there, marked."""
+    path = tmp_path / "out.json"
+    command = [sys.executable, "-m", "cosa.cli", "schedule", *NAMED, "--mapper", "random", "--samples", "999999999"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([*command, "-o", str(path)], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        time.sleep(6)
+        process.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        out, _ = process.communicate(timeout=30)
+    assert time.monotonic() - started < 3
+    assert process.returncode == 130
+    assert "stopped by interrupted" in " ".join(out.split())
+    found = Schedule.from_file(path).provenance.search
+    assert found is not None
+    assert found.stopped_by == "interrupted"
