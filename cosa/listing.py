@@ -90,17 +90,18 @@ def architectures() -> dict[str, Any]:
     entries = []
     for name in architecture_names():
         found = load_architecture(name)
-        noc, dram = found.require_noc(), found.require_dram()
+        noc, dram = found.noc, found.dram
+        shared = len(found.levels) - 2 if noc is None else found.mesh_level
         entries.append(
             {
                 "name": name,
                 "description": found.description,
-                "mesh": noc.mesh,
+                "mesh": noc.mesh if noc else None,
                 "macs": found.macs,
-                "mesh_level_words": found.levels[found.mesh_level].capacity_words,
-                "flit_bits": noc.flit_bits,
+                "shared_words": found.levels[shared].capacity_words,
+                "flit_bits": noc.flit_bits if noc else None,
                 "clock_ghz": found.clock_ghz,
-                "dram": dram.model_dump(mode="json"),
+                "dram": dram.model_dump(mode="json") if dram else None,
                 "hash": found.content_hash,
             }
         )
@@ -112,11 +113,11 @@ def architectures_table(data: dict[str, Any]) -> list[str]:
     rows = [
         [
             entry["name"],
-            f"{entry['dram']['channels']} x {entry['dram']['device']}",
-            entry["mesh"],
+            f"{entry['dram']['channels']} x {entry['dram']['device']}" if entry["dram"] else "-",
+            entry["mesh"] or "-",
             f"{entry['macs']:,}",
-            f"{entry['mesh_level_words']:,}",
-            str(entry["flit_bits"]),
+            f"{entry['shared_words']:,}",
+            str(entry["flit_bits"] or "-"),
         ]
         for entry in data["architectures"]
     ]

@@ -47,8 +47,10 @@ def test_packaged_architectures_load_under_their_own_name(name: str) -> None:
 
 
 def test_the_packaged_set() -> None:
-    names = ["cosa2021", "simba_4x4", "simba_4x4_wide", "simba_8x8", "simba_8x_gbuf", "simba_paper"]
-    assert architecture_names() == names
+    simulated = ["cosa2021", "simba_4x4", "simba_4x4_wide", "simba_8x8", "simba_8x_gbuf", "simba_paper"]
+    others = ["eyeriss_like", "gpu_k80", "tpu_128x128"]
+    assert architecture_names() == sorted([*simulated, *others])
+    assert [name for name in architecture_names() if load_architecture(name).noc] == simulated
 
 
 @pytest.mark.parametrize(
