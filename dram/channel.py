@@ -178,6 +178,19 @@ class Channel(ABC):
         """Run the kernel; returns WAKE, which lies before ``until_edge`` only if the command log is full."""
 
     @abstractmethod
+    def kernel_arrays(self) -> tuple[Ints, ...]:
+        """Arguments of the kernel after the first, for a compiled loop that steps it itself; valid until one grows."""
+
+    def kernel_ran(self, count: int) -> None:
+        """Take over what such a loop has left, and make room for ``count`` more requests."""
+        io = self.io
+        self._tails = [int(io[qk.STAGED_TAIL]), int(io[qk.STAGED_TAIL + 2])]
+        self.pending = int(io[qk.PENDING])
+        self._wake, self._first_visible = int(io[qk.WAKE]), int(io[qk.FIRST_VISIBLE])
+        for lane in range(self.lanes):
+            self._make_room(lane, count)
+
+    @abstractmethod
     def room(self, op: int, address: int) -> bool:
         """Whether the controller could take this request at the next DRAM edge, after those already staged."""
 

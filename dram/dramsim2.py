@@ -93,8 +93,11 @@ class Dramsim2Channel(Channel):
         self.min_latency_edges = int(min(self.params[k.READ_LATENCY], self.params[k.WRITE_LATENCY]))
 
     def _run(self, until_edge: int) -> int:
-        wake: int = k.run(
-            until_edge,
+        return int(k.run(until_edge, *self.kernel_arrays()))
+
+    def kernel_arrays(self) -> tuple[Ints, ...]:
+        """See :meth:`Channel.kernel_arrays`."""
+        return (
             self.params,
             self.io,
             self.control,
@@ -109,7 +112,6 @@ class Dramsim2Channel(Channel):
             self.request_log,
             self.command_log,
         )
-        return wake
 
     def room(self, op: int, address: int) -> bool:
         """Whether the transaction queue could take a request at the next DRAM edge, after those already staged."""

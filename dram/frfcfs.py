@@ -103,8 +103,11 @@ class FrfcfsChannel(Channel):
         return banks, 1 + o.ranks * (1 + o.bank_groups + o.banks)
 
     def _run(self, until_edge: int) -> int:
-        wake: int = k.run(
-            until_edge,
+        return int(k.run(until_edge, *self.kernel_arrays()))
+
+    def kernel_arrays(self) -> tuple[Ints, ...]:
+        """See :meth:`Channel.kernel_arrays`."""
+        return (
             self.params,
             self.io,
             self.control,
@@ -125,7 +128,6 @@ class FrfcfsChannel(Channel):
             self.request_log,
             self.command_log,
         )
-        return wake
 
     def room(self, op: int, address: int) -> bool:
         """Whether the controller could take this request at the next DRAM edge, after those already staged."""

@@ -116,6 +116,11 @@ class MeshState:
 
     # ---- what happens
 
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """Arguments of ``run_mesh``, for a compiled loop that calls it; valid until an array grows."""
+        return self._args
+
     def step(self, until_cycle: int) -> None:
         """Run the compiled loop up to ``until_cycle`` or the first stop."""
         self.head[k.UNTIL] = until_cycle

@@ -73,10 +73,13 @@ LINK_SHIFT = 3
 
 # slot: a message that is queued or in flight
 NEXT, BASE, PACKETS_LEFT, FLITS, LAST_FLITS, POSITION, LENGTH, GATE, GATE_KIND, MESSAGE, DSTS_LEFT, TREE = range(12)
+EACH = 12  # records for each packet, not for the whole message: a sum of the two below
 SLOT_SHIFT = 4
+EACH_SENT, EACH_DELIVERED = 1, 2
 
 # sub: a message on its way into a slot
 S_CYCLE, S_LINK, S_ROUTE, S_PACKETS, S_FLITS, S_LAST_FLITS, S_GATE, S_GATE_KIND, S_MESSAGE, S_DSTS, S_TREE = range(11)
+S_EACH = 11
 SUB_SHIFT = 4
 
 # rec: kind, message, destination endpoint, cycle
@@ -85,7 +88,7 @@ RECORD_SHIFT = 2
 
 GATE_NONE, GATE_HEAD, GATE_TAIL = 0, 1, 2
 
-# flit: slot << 32 | offset of the route's row << 3 | last of its message << 2 | tail << 1 | head
+# flit: slot << 32 | offset of the route's row << 3 | report its ejection << 2 | tail << 1 | head
 HEAD_BIT, TAIL_BIT, LAST_BIT = 1, 2, 4
 ROUTE_SHIFT, SLOT_OF_FLIT_SHIFT = 3, 32
 ROUTE_MASK = (1 << 29) - 1
@@ -210,7 +213,9 @@ def run_mesh(
             slot[u64(m + GATE)] = sub[u64(s + S_GATE)]
             slot[u64(m + GATE_KIND)] = sub[u64(s + S_GATE_KIND)]
             slot[u64(m + MESSAGE)] = sub[u64(s + S_MESSAGE)]
-            slot[u64(m + DSTS_LEFT)] = sub[u64(s + S_DSTS)]
+            each = sub[u64(s + S_EACH)]
+            slot[u64(m + EACH)] = each
+            slot[u64(m + DSTS_LEFT)] = sub[u64(s + S_DSTS)] * (n_packets if each & EACH_DELIVERED != 0 else 1)
             slot[u64(m + TREE)] = sub[u64(s + S_TREE)]
             source = sub[u64(s + S_LINK)]
             q = source << 1
@@ -279,16 +284,19 @@ def run_mesh(
                     position = 0
                     left = slot[u64(m + PACKETS_LEFT)] - 1
                     slot[u64(m + PACKETS_LEFT)] = left
-                    if left == 1:
-                        slot[u64(m + LENGTH)] = slot[u64(m + LAST_FLITS)]
-                    elif left == 0:
+                    each = slot[u64(m + EACH)]
+                    if left == 0 or each & EACH_DELIVERED != 0:
                         flit |= LAST_BIT
+                    if left == 0 or each & EACH_SENT != 0:
                         n = n_records << RECORD_SHIFT
                         n_records += 1
                         rec[u64(n)] = SENT
                         rec[u64(n + 1)] = slot[u64(m + MESSAGE)]
                         rec[u64(n + 2)] = -1
                         rec[u64(n + 3)] = cycle
+                    if left == 1:
+                        slot[u64(m + LENGTH)] = slot[u64(m + LAST_FLITS)]
+                    elif left == 0:
                         following = slot[u64(m + NEXT)]
                         queues[u64(source << 1)] = following
                         if following < 0:

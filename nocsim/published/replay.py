@@ -5,20 +5,39 @@ completes in cycle t lets an endpoint n > m start in t, an endpoint n < m only i
 what has arrived, drops its transaction if that is over, takes the first one of its list that waits for nothing, and
 sends or computes. A compute of c cycles taken up in cycle s is over in s + c, and the endpoint takes up its next one in
 s + c + 1; a send may be followed by the next one in the cycle after its last flit has left.
+
+Reads of the DRAM go one after another, a packet each, and only a packet's tail waits for them; writes overlap. All
+transfers use the same addresses. `nocsim/published/kernel.py` runs all this; here its arrays are filled and read.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from cosa.errors import InputError
 from nocsim.errors import SimulationError
-from nocsim.mesh import Gate, Mesh, ReportKind
-from nocsim.published.dram_coupling import FIRST_CYCLE, PACKET_FLITS, PublishedDram
+from nocsim.kernel.mesh import CYCLE
+from nocsim.mesh_state import MeshState
+from nocsim.published import kernel as k
 from nocsim.published.transactions import Times, Transaction
+from nocsim.stall import describe
 from nocsim.topology import Topology
+
+if TYPE_CHECKING:
+    from dram.channel import Channel
+
+_FIFO_FLITS, _RESERVATION_FLITS = 7, 5
+_SLICE_CYCLES = 1 << 20
+"""Cycles of one compiled call, which does not hear of Ctrl-C."""
+_OPERATIONS = {"unicast": k.UNICAST, "multicast": k.MULTICAST, "compute": k.COMPUTE}
+#: Dimensions of the DRAM's arrays: without one the kernel gets empty ones of the same type and never looks at them.
+_DRAM_DIMENSIONS = (1, 1, 1, 2, 2, 3, 2, 2, 2, 3, 3, 2, 2)
+
+Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -29,159 +48,71 @@ class Replay:
     total_cycles: int
 
 
-class _Actor:
-    """An endpoint: transactions that wait for nothing (by place in the list), and whether it is busy."""
-
-    def __init__(self) -> None:
-        self.ready: list[int] = []
-        self.free_cycle = FIRST_CYCLE
-        self.busy = False
-
-
 class TransactionReplay:
-    """One replay; `dram` is the DRAM behind its endpoint, or None for one that never waits.
+    """One replay; `dram` is the DRAM channel behind its endpoint, or None for one that never waits.
 
     The DRAM is the endpoint with the number: endpoints - columns - rows (on 4x5 the south edge of the last router).
     """
 
-    def __init__(self, mesh: Mesh, transactions: list[Transaction], dram: PublishedDram | None = None) -> None:
-        self._mesh, self._dram = mesh, dram
-        topology = mesh.topology
-        self._dram_endpoint = topology.n_endpoints - topology.columns - topology.rows
-        if dram is not None:
-            dram.attach(self)
-        self._check(transactions, topology)
-        self._list = transactions
-        self._place = {transaction.number: place for place, transaction in enumerate(transactions)}
-        self.times = [Times() for _ in transactions]
-        self._actors: dict[int, _Actor] = defaultdict(_Actor)
-        self._open = [len(set(transaction.dependencies)) for transaction in transactions]
-        self._dependents: list[list[int]] = [[] for _ in transactions]
-        self._wakes: list[tuple[int, int]] = []
-        self._computing: dict[int, int] = {}
-        self._message: dict[int, tuple[int, int]] = {}
-        self._missing: dict[tuple[int, int], int] = {}
-        self._struck: set[tuple[int, int]] = set()
-        self._unfinished = len(transactions)
-        self._last: tuple[int, int] = (FIRST_CYCLE, 0)
-        for place, transaction in enumerate(transactions):
-            for number in set(transaction.dependencies):
-                self._dependents[self._place[number]].append(place)
-            if not self._open[place]:
-                heappush(self._actors[transaction.actor].ready, place)
-                self._wake(FIRST_CYCLE, transaction.actor)
+    def __init__(self, topology: Topology, transactions: list[Transaction], dram: Channel | None = None) -> None:
+        _check(transactions, topology)
+        self._topology, self._list, self._dram = topology, transactions, dram
+        self._mesh = MeshState(topology, _FIFO_FLITS, _RESERVATION_FLITS)
+        self._mesh.reserve_submissions(topology.n_endpoints)
+        self._state = np.zeros(k.STATE_SIZE, np.int64)
+        self._state[k.UNFINISHED] = len(transactions)
+        self._state[k.LAST_CYCLE] = k.FIRST_CYCLE
+        self._state[k.READING] = self._state[k.SEEN] = -1
+        self._state[k.DRAM_ENDPOINT] = topology.n_endpoints - topology.columns - topology.rows if dram else -1
+        self._transactions, self._destinations, self._edges = _tables(transactions)
+        self._transactions[:, k.ROUTE] = self._routes()
+        self._actors, self._ready = self._queues()
+        self._queued = np.zeros(64, np.int64)
+        self._events = np.zeros((64, k.EVENT_FIELDS), np.int64)
 
-    def _check(self, transactions: list[Transaction], topology: Topology) -> None:
-        for transaction in transactions:
-            for endpoint in (transaction.actor, *transaction.destinations):
-                local_only = transaction.operation == "multicast" and endpoint != transaction.actor
-                limit = topology.n_routers if local_only else topology.n_endpoints
-                if not 0 <= endpoint < limit:
-                    raise InputError(
-                        f"transaction {transaction.number} names an endpoint outside the "
-                        f"{topology.columns}x{topology.rows} mesh",
-                        value=endpoint,
-                        allowed=f"0 to {limit - 1}" + (" (a multicast ends at local ports)" if local_only else ""),
-                    )
+    def _routes(self) -> list[int]:
+        """Row of the mesh's route table for each transaction: the destination's own, or one for each tree."""
+        trees: dict[tuple[int, tuple[int, ...]], int] = {}
+        for x in self._list:
+            if x.operation == "multicast":
+                trees.setdefault((x.actor, tuple(sorted(x.destinations))), len(trees))
+        rows = self._mesh.free_rows(len(trees))
+        self._mesh.tree_uses[rows] = 1
+        lengths = [0, *(len(destinations) for _, destinations in trees)]
+        self._mesh.plant(
+            rows,
+            np.array([source for source, _ in trees], np.int64),
+            np.cumsum(lengths, dtype=np.int64),
+            np.array([endpoint for _, destinations in trees for endpoint in destinations], np.int64),
+        )
+        row_of = rows.tolist()
+        return [
+            row_of[trees[x.actor, tuple(sorted(x.destinations))]]
+            if x.operation == "multicast"
+            else (x.destinations[0] if x.destinations else 0)
+            for x in self._list
+        ]
 
-    def _wake(self, cycle: int, endpoint: int) -> None:
-        heappush(self._wakes, (cycle, endpoint))
-
-    # ---- completions
-
-    def _finish(self, place: int, cycle: int, endpoint: int) -> None:
-        """A transaction is over, seen in `endpoint`'s turn: dependents of other actors hear of it."""
-        self.times[place].end = cycle
-        self._unfinished -= 1
-        self._last = (cycle, endpoint)
-        for dependent in self._dependents[place]:
-            self._resolve(dependent, place, cycle, endpoint)
-
-    def _resolve(self, dependent: int, place: int, cycle: int, endpoint: int) -> None:
-        """Strike one dependency off, once."""
-        if (dependent, place) in self._struck:
-            return
-        self._struck.add((dependent, place))
-        self._open[dependent] -= 1
-        if not self._open[dependent]:
-            actor = self._list[dependent].actor
-            heappush(self._actors[actor].ready, dependent)
-            self._wake(cycle if actor >= endpoint else cycle + 1, actor)
-
-    def _arrive(self, place: int, destination: int, packets: int, cycle: int) -> None:
-        """Packets of a transaction count as received at a destination, in that endpoint's turn."""
-        transaction, times = self._list[place], self.times[place]
-        left = self._missing.setdefault((place, destination), transaction.size) - packets
-        self._missing[place, destination] = left
-        if left:
-            return
-        del self._missing[place, destination]
-        ends = times.destination_ends = times.destination_ends or {}
-        ends[destination] = cycle
-        # The destination's own waiting transactions go on as soon as its own copy is complete.
-        for dependent in self._dependents[place]:
-            if self._list[dependent].actor == destination:
-                self._resolve(dependent, place, cycle, destination)
-        if len(ends) == len(transaction.destinations):
-            self._finish(place, cycle, destination)
-
-    # ---- a turn
-
-    def _turn(self, endpoint: int, cycle: int, arrived: list[tuple[int, int]]) -> None:
-        for place, packets in arrived:
-            if self._dram is not None and endpoint == self._dram_endpoint:
-                self._dram.write_arrived(place, cycle, self.times[place])
-            else:
-                self._arrive(place, endpoint, packets, cycle)
-        if self._dram is not None and endpoint == self._dram_endpoint:
-            for place in self._dram.written(cycle):
-                self.times[place].dram_write_end = cycle
-                self._arrive(place, endpoint, 1, cycle)
-            self._dram.release_read(cycle)
-        actor = self._actors.get(endpoint)
-        if actor is None:
-            return
-        computed = self._computing.get(endpoint)
-        if computed is not None and actor.free_cycle == cycle + 1:
-            del self._computing[endpoint]
-            actor.busy = False
-            self._finish(computed, cycle, endpoint)
-            self._wake(cycle + 1, endpoint)
-            return
-        if self._dram is not None and endpoint == self._dram_endpoint and self._dram.continue_read(cycle):
-            return
-        if actor.busy or actor.free_cycle > cycle or not actor.ready:
-            return
-        self._start(heappop(actor.ready), endpoint, cycle, actor)
-
-    def _start(self, place: int, endpoint: int, cycle: int, actor: _Actor) -> None:
-        transaction = self._list[place]
-        self.times[place].start = cycle
-        actor.busy = True
-        if transaction.operation == "compute":
-            self._computing[endpoint] = place
-            actor.free_cycle = cycle + transaction.size + 1
-            self._wake(cycle + transaction.size, endpoint)
-            return
-        multicast = transaction.operation == "multicast"
-        if self._dram is not None and endpoint == self._dram_endpoint:
-            self._dram.begin_read(place, transaction, cycle, self.times[place])
-            return
-        # Each packet is a message of its own where the DRAM counts packets.
-        to_dram = self._dram is not None and self._dram_endpoint in transaction.destinations
-        pieces = transaction.size if to_dram else 1
-        for piece in range(pieces):
-            number = self._mesh.submit(
-                endpoint,
-                transaction.destinations,
-                transaction.size // pieces,
-                PACKET_FLITS,
-                multicast=multicast,
-                cycle=cycle,
-            )
-            self._message[number] = (place, -1 if piece < pieces - 1 else endpoint)
-
-    # ---- the run
+    def _queues(self) -> tuple[Int64s, Int64s]:
+        """The endpoints, each with room for all its transactions in its heap, those that wait for nothing inside."""
+        actors = np.zeros((self._topology.n_endpoints, k.ACTOR_FIELDS), np.int64)
+        actors[:, k.LINK] = self._mesh.injection_links
+        actors[:, k.WAKE] = k.NEVER
+        actors[:, k.FREE_CYCLE] = k.FIRST_CYCLE
+        actors[:, k.COMPUTING] = actors[:, k.ARRIVED] = -1
+        owners = self._transactions[:, k.ACTOR]
+        counts = np.bincount(owners, minlength=len(actors))
+        actors[1:, k.FIRST_READY] = np.cumsum(counts)[:-1]
+        ready = np.zeros(len(self._list), np.int64)
+        for endpoint in np.flatnonzero(counts).tolist():
+            # Ascending places are a heap.
+            places = np.flatnonzero((owners == endpoint) & (self._transactions[:, k.OPEN] == 0))
+            first = actors[endpoint, k.FIRST_READY]
+            ready[first : first + len(places)] = places
+            actors[endpoint, k.N_READY] = len(places)
+            if len(places):
+                actors[endpoint, k.WAKE] = k.FIRST_CYCLE
+        return actors, ready
 
     def run(self) -> Replay:
         """Replay all transactions.
@@ -190,78 +121,120 @@ class TransactionReplay:
         ------
         SimulationError: transactions are left that wait for each other, or the mesh deadlocks.
         """
-        mesh, dram = self._mesh, self._dram
-        cycle = mesh.now
-        while self._unfinished or not mesh.idle:
-            candidates = [self._wakes[0][0]] if self._wakes else []
-            if dram is not None and (next_cycle := dram.next_cycle(cycle)) is not None:
-                candidates.append(next_cycle)
-            if mesh.idle:
-                if not candidates:
-                    raise SimulationError(f"{self._unfinished} transactions wait for each other at cycle {cycle}")
-                cycle = mesh.run(min(candidates))
-            else:
-                until = min(candidates, default=2**62)
-                cycle = mesh.run(until)
-                if cycle >= 2**62:
-                    raise SimulationError(f"deadlock in the mesh: {mesh.describe_stall()}")
-            self._cycle(cycle)
-            if dram is not None:
-                dram.end_of_cycle(cycle)
-        last_cycle, endpoint = self._last
-        total = last_cycle + (1 if endpoint > 0 else 0)
-        return Replay({x.number: t for x, t in zip(self._list, self.times, strict=True)}, total)
+        reason = k.PAUSED
+        while reason != k.FINISHED:
+            if reason == k.NEEDS_ROOM:
+                self._make_room()
+            cycle = int(self._mesh.head[CYCLE])
+            reason = self._step(cycle + _SLICE_CYCLES)
+            if reason == k.WAITING:
+                left = int(self._state[k.UNFINISHED])
+                cycle = int(self._mesh.head[CYCLE])
+                raise SimulationError(f"{left} transactions wait for each other at cycle {cycle}")
+            if reason == k.DEADLOCK:
+                raise SimulationError(f"deadlock in the mesh: {describe(self._mesh, _RESERVATION_FLITS)}")
+        return self._result()
 
-    def _cycle(self, cycle: int) -> None:
-        """All turns of a cycle, in ascending order of endpoints."""
-        arrived: dict[int, list[tuple[int, int]]] = {}
-        for kind, number, destination, _ in self._mesh.take_reports():
-            place, sender = self._message[number]
-            if kind == ReportKind.SENT:
-                if self._dram is not None and sender == self._dram_endpoint:
-                    self._dram.packet_left(cycle)
-                    self._wake(cycle, sender)
-                elif sender >= 0:
-                    self._actors[sender].busy = False
-                    self._wake(cycle, sender)
-                continue
-            transaction = self._list[place]
-            whole = self._dram is None or not (
-                self._dram_endpoint in transaction.destinations or transaction.actor == self._dram_endpoint
-            )
-            arrived.setdefault(destination, []).append((place, transaction.size if whole else 1))
-        if self._dram is not None and self._dram.has_news(cycle):
-            self._wake(cycle, self._dram_endpoint)
-        for destination in arrived:
-            self._wake(cycle, destination)
-        done: set[int] = set()
-        while self._wakes and self._wakes[0][0] <= cycle:
-            _, endpoint = heappop(self._wakes)
-            if endpoint not in done:
-                done.add(endpoint)
-                self._turn(endpoint, cycle, arrived.get(endpoint, []))
-
-    def send_read_packet(self, place: int, transaction: Transaction, cycle: int) -> int:
-        """Used by the DRAM: put one packet of a read on the mesh, its tail waiting for the memory."""
-        number = self._mesh.submit(
-            self._dram_endpoint,
-            transaction.destinations,
-            1,
-            PACKET_FLITS,
-            multicast=transaction.operation == "multicast",
-            gate=Gate.TAIL,
-            cycle=cycle,
+    def _step(self, until_cycle: int) -> int:
+        dram = self._dram
+        arrays: tuple[Any, ...]
+        if dram is None:
+            latency, arrays = 0, tuple(np.zeros((1,) * n, np.int64) for n in _DRAM_DIMENSIONS)
+        else:
+            latency, arrays = dram.min_latency_edges, dram.kernel_arrays()
+        done = np.zeros((len(self._events), 2), np.int64)
+        return k.run_replay(
+            self._state,
+            self._transactions,
+            self._edges,
+            self._destinations,
+            self._actors,
+            self._ready,
+            self._queued,
+            self._events,
+            done,
+            latency,
+            until_cycle,
+            self._mesh.arguments,
+            arrays,
         )
-        self._message[number] = (place, self._dram_endpoint)
-        return number
 
-    def release_read_packet(self, number: int) -> None:
-        """Used by the DRAM: the data of a packet are there."""
-        self._mesh.release(number)
+    def _make_room(self) -> None:
+        """Double what may have become too small; all of it is for what is in flight, not for the whole run."""
+        self._mesh.reserve_slots(2 * self._topology.n_endpoints)
+        if self._dram is not None:
+            self._dram.kernel_ran(1024)
+            head, tail = int(self._state[k.QUEUED_HEAD]), int(self._state[k.QUEUED_TAIL])
+            if 2 * (tail - head) >= len(self._queued):
+                places = np.arange(head, tail)
+                larger = np.zeros(2 * len(self._queued), np.int64)
+                larger[places & (len(larger) - 1)] = self._queued[places & (len(self._queued) - 1)]
+                self._queued = larger
+            if 2 * (int(self._state[k.N_EVENTS]) + 2 + self._dram.pending) >= len(self._events):
+                self._events = np.concatenate((self._events, np.zeros_like(self._events)))
 
-    def read_over(self) -> None:
-        """Used by the DRAM: the last packet of a read has left."""
-        self._actors[self._dram_endpoint].busy = False
+    def _result(self) -> Replay:
+        times = {}
+        ends = self._destinations[:, k.DESTINATION_END].tolist()
+        for x, row in zip(self._list, self._transactions.tolist(), strict=True):
+            first, last = row[k.FIRST_DESTINATION], row[k.END_DESTINATION]
+            measured = [None if value < 0 else value for value in row[k.START : k.WRITE_END + 1]]
+            times[x.number] = Times(
+                start=measured[0],
+                end=measured[1],
+                destination_ends=dict(zip(x.destinations, ends[first:last], strict=True)) or None,
+                dram_read_start=measured[2],
+                dram_read_end=measured[3],
+                dram_write_start=measured[4],
+                dram_write_end=measured[5],
+            )
+        last_cycle, endpoint = int(self._state[k.LAST_CYCLE]), int(self._state[k.LAST_ENDPOINT])
+        return Replay(times, last_cycle + (1 if endpoint > 0 else 0))
+
+
+def _check(transactions: list[Transaction], topology: Topology) -> None:
+    for transaction in transactions:
+        destinations = transaction.destinations
+        if len(set(destinations)) < len(destinations):
+            raise InputError(
+                f"transaction {transaction.number} names a destination twice", value=" ".join(map(str, destinations))
+            )
+        for endpoint in (transaction.actor, *destinations):
+            local_only = transaction.operation == "multicast" and endpoint != transaction.actor
+            limit = topology.n_routers if local_only else topology.n_endpoints
+            if not 0 <= endpoint < limit:
+                raise InputError(
+                    f"transaction {transaction.number} names an endpoint outside the "
+                    f"{topology.columns}x{topology.rows} mesh",
+                    value=endpoint,
+                    allowed=f"0 to {limit - 1}" + (" (a multicast ends at local ports)" if local_only else ""),
+                )
+
+
+def _tables(transactions: list[Transaction]) -> tuple[Int64s, Int64s, Int64s]:
+    """Transactions, their destinations, and the edges from each to those that wait for it."""
+    place = {transaction.number: at for at, transaction in enumerate(transactions)}
+    dependents: list[list[int]] = [[] for _ in transactions]
+    for at, transaction in enumerate(transactions):
+        for number in set(transaction.dependencies):
+            dependents[place[number]].append(at)
+    table = np.full((len(transactions), k.TRANSACTION_FIELDS), -1, np.int64)
+    table[:, k.OPERATION] = [_OPERATIONS[x.operation] for x in transactions]
+    table[:, k.ACTOR] = [x.actor for x in transactions]
+    table[:, k.SIZE] = [x.size for x in transactions]
+    table[:, k.OPEN] = [len(set(x.dependencies)) for x in transactions]
+    table[:, k.DESTINATIONS_LEFT] = lengths = [len(x.destinations) for x in transactions]
+    table[:, k.WRITES_QUEUED] = 0
+    table[:, k.END_DESTINATION] = np.cumsum(lengths)
+    table[:, k.FIRST_DESTINATION] = table[:, k.END_DESTINATION] - lengths
+    table[:, k.END_EDGE] = np.cumsum([len(found) for found in dependents])
+    table[:, k.FIRST_EDGE] = table[:, k.END_EDGE] - [len(found) for found in dependents]
+    destinations = np.full((sum(lengths) + 1, k.DESTINATION_FIELDS), -1, np.int64)
+    destinations[:-1, k.ENDPOINT] = [endpoint for x in transactions for endpoint in x.destinations]
+    destinations[:-1, k.PACKETS_MISSING] = [x.size for x in transactions for _ in x.destinations]
+    edges = np.zeros((sum(map(len, dependents)) + 1, k.EDGE_FIELDS), np.int64)
+    edges[:-1, k.DEPENDENT] = [dependent for found in dependents for dependent in found]
+    return table, destinations, edges
 
 
 MEMORIES = ("none", "dramsim2")
@@ -277,14 +250,13 @@ def replay_transactions(transactions: list[Transaction], columns: int, rows: int
 
     Raises
     ------
-    InputError: a transaction names an endpoint that the mesh does not have.
+    InputError: a transaction names an endpoint that the mesh does not have, or one twice.
     SimulationError: transactions wait for each other.
     """
     dram = None
     if memory == "dramsim2":
         from dram.devices import load_device
         from dram.system import DramSystem
-        from nocsim.published.dram_coupling import PublishedDram
 
-        dram = PublishedDram(DramSystem(load_device("ddr2_667_x8")))
-    return TransactionReplay(Mesh(columns, rows), transactions, dram).run()
+        dram = DramSystem(load_device("ddr2_667_x8")).channels[0]
+    return TransactionReplay(Topology(columns, rows), transactions, dram).run()

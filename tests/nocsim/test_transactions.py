@@ -117,6 +117,26 @@ def test_endpoints_outside_the_mesh() -> None:
         replay_transactions([Transaction(0, 0, "unicast", 1, (99,))], 2, 2)
 
 
+def test_a_destination_named_twice() -> None:
+    with pytest.raises(InputError, match=r"transaction 5 names a destination twice \(found '1 1'\)"):
+        replay_transactions([Transaction(5, 0, "multicast", 1, (1, 1))], 2, 2)
+
+
+def test_dram_rooms_grow() -> None:
+    """More writes in flight and more messages than there is room for at first: every packet is credited, once."""
+    dram = 38 - 4 - 5
+    writes = [Transaction(n, n % 16, "unicast", 100, (dram,)) for n in range(64)]
+    reads = [Transaction(64 + n, dram, "unicast", 50, (n % 16,)) for n in range(4)]
+    replay = replay_transactions(writes + reads, 4, 5, "dramsim2")
+    times = replay.times
+    assert all(times[x.number].end == times[x.number].dram_write_end for x in writes)
+    starts = [times[x.number].start for x in reads]
+    assert starts == sorted(starts, key=lambda start: start or 0) and starts[0] == 2
+    # A packet of 5 flits each; the DRAM's link takes one flit a cycle.
+    assert 6400 * 5 < max(times[x.number].end or 0 for x in writes) < 6400 * 5 * 1.1
+    assert replay.total_cycles in {max(t.end or 0 for t in times.values()) + late for late in (0, 1)}
+
+
 MAPPINGS = DATA / "mappings"
 
 
