@@ -137,7 +137,7 @@ class Architecture(FileModel):
     description: str = ""
     clock_ghz: Annotated[float, Field(gt=0, le=100)] = 1.0
     shared_halves: bool = False
-    levels: Annotated[tuple[Level, ...], Field(min_length=2, max_length=16)]
+    levels: Annotated[tuple[Level, ...], Field(min_length=1, max_length=16)]
     limits: tuple[Limit, ...] = ()
     mac: Mac = Mac()
     noc: Noc | None = None

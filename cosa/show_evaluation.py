@@ -135,12 +135,13 @@ def _mesh_bound(schedule: Schedule) -> dict[str, Any] | None:
         return None
     try:
         found = bound(Traffic(schedule.padded_layer, schedule.architecture, schedule.nest))
-    except InputError:  # not a hierarchy of DRAM, global buffer and PEs
+    except InputError:  # spatial loops outside the mesh
         return None
     return {
         "compute_cycles": found.compute_cycles,
         "port_cycles": found.port_cycles,
         "link_cycles": found.link_cycles,
+        "memory_cycles": found.memory_cycles,
         "cycles": found.cycles,
         "bound_by": found.bound_by,
     }
@@ -204,7 +205,8 @@ def _mesh_line(found: dict[str, Any] | None) -> list[str]:
     if found is None:
         return []
     parts = f"compute {found['compute_cycles']:,}, busiest port {found['port_cycles']:,}, link {found['link_cycles']:,}"
-    return [f"on the mesh   at least {found['cycles']:,} cycles: {parts} flits (DRAM left out)"]
+    memory = f", memory {found['memory_cycles']:,}" if found["memory_cycles"] else ""
+    return [f"on the mesh   at least {found['cycles']:,} cycles: {parts} flits{memory} (DRAM left out)"]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -12,7 +12,7 @@ import simpy
 from simpy.core import EmptySchedule
 
 from cosa.analytical.routes import endpoint
-from cosa.analytical.traffic import Residency, Traffic, bytes_of
+from cosa.analytical.traffic import Node, Residency, Traffic, bytes_of
 from cosa.errors import InputError
 from cosa.noc import Port
 from cosa.schedule import Schedule
@@ -33,7 +33,8 @@ from nocsim.limits import Ending, Limits, Progress
 from nocsim.memory import DramMemory, IdealMemory, Memory
 from nocsim.mesh import Mesh
 from nocsim.network import IdealNetwork, MeshNetwork, Network
-from nocsim.output_home import BufferedOutputs, DirectOutputs, OutputHome, OutputWidths
+from nocsim.output_home import DirectOutputs, OutputHome, OutputWidths
+from nocsim.output_memory import BufferedOutputs
 from nocsim.pe import ProcessingElement
 from nocsim.routing import hops
 from nocsim.topology import Port as Side
@@ -71,7 +72,7 @@ class Accelerator:
     Raises
     ------
     InfeasibleError: the schedule does not fit the architecture.
-    InputError: the hierarchy is not one that the simulator knows, or the DRAM block is wrong.
+    InputError: spatial loops outside the mesh, ports without a place of their own, or a wrong DRAM block.
     """
 
     def __init__(
@@ -92,7 +93,9 @@ class Accelerator:
         self.dram_config = dram_config(architecture)
         self.clocks_per_core_cycle: Fraction = clocks_per_core_cycle(architecture, self.dram_config)
         dram_endpoints = [self._endpoint(port) for port in noc.dram_ports]
-        buffer_endpoints = [self._endpoint(port) for port in noc.global_buffer_ports]
+        # With the mesh directly below the DRAM there is no memory to sit there.
+        on_chip = range(architecture.mesh_level, len(architecture.levels) - 1)
+        buffer_endpoints = [self._endpoint(port) for port in noc.global_buffer_ports if on_chip]
         self._check_places(dram_endpoints, buffer_endpoints)
 
         self.env = simpy.Environment(initial_time=0)
@@ -136,16 +139,15 @@ class Accelerator:
         self.global_buffer = parts.global_buffer(
             self.env,
             tuple(buffer_endpoints),
-            {
-                tensor: self._slot(architecture.mesh_level)
-                for tensor in OPERANDS
-                if tensor in self.traffic.global_buffer
-            },
             self.network,
             self._nearest,
             self._hops,
             architecture.machine.chunk_packets,
         )
+        for level in on_chip:
+            kept = [t for t in OPERANDS if level in (x.store for x in self.traffic.on_chip[t])]
+            slots = {tensor: self._slot(level) for tensor in kept}
+            self.global_buffer.add_memory(level, self.traffic.node(level), architecture.levels[level], slots)
         self.pes = self._pes(parts.pe)
         self.home = self._output_home()
 
@@ -186,7 +188,11 @@ class Accelerator:
         return self._nearest_known[sources, dsts]
 
     def _slot(self, level: int) -> Slot:
-        return Slot.of(self.env, self.architecture.levels[level].buffers)
+        return Slot.of(self.env, self._buffers(level))
+
+    def _buffers(self, store: int) -> int:
+        """Tile sets of a level; MACs that take words directly (-1) have their own registers and nothing beside them."""
+        return self.architecture.levels[store].buffers if store >= 0 else 1
 
     def _layout(self) -> AddressLayout:
         config = self.dram_config
@@ -196,18 +202,12 @@ class Accelerator:
             config.request_bytes, row_bytes, config.capacity_bytes, self.architecture.require_dram().channels
         )
         for tensor in ("weights", "inputs", "outputs"):
-            residency, groups = self._dram_side(tensor)
+            residency = self.traffic.outside_dram(tensor)
+            groups = 1 if self.traffic.on_chip[tensor] else len(self.traffic.placement.groups(residency.tile))
             # Outputs are written at either width into the same place, so the region has room for partial sums.
             bits = self.traffic.word_bits(tensor, finished=False)
             layout.reserve(tensor, residency.distinct_tiles * groups, bytes_of(residency.tile.words, bits))
         return layout
-
-    def _dram_side(self, tensor: Tensor) -> tuple[Residency, int]:
-        """The residency that exchanges a tensor with the DRAM, and how many nodes or groups hold it."""
-        if tensor in self.traffic.global_buffer:
-            return self.traffic.global_buffer[tensor], 1
-        residency = self.traffic.pe[tensor]
-        return residency, len(self.traffic.placement.groups(residency.tile))
 
     def _pes(self, kind: type[ProcessingElement]) -> dict[int, ProcessingElement]:
         traffic, architecture = self.traffic, self.architecture
@@ -224,7 +224,7 @@ class Accelerator:
                 self.topology.endpoint_at(number, Side.LOCAL),
                 self.network,
                 {tensor: self._slot(traffic.pe[tensor].store) for tensor in OPERANDS},
-                architecture.levels[outputs.store].buffers,
+                self._buffers(outputs.store),
                 outputs,
                 steps,
                 tree_of[number],
@@ -238,35 +238,47 @@ class Accelerator:
     def _output_home(self) -> OutputHome:
         traffic = self.traffic
         widths = OutputWidths(traffic.word_bits("outputs"), traffic.word_bits("outputs", finished=False))
-        own = traffic.global_buffer.get("outputs")
-        if own is None:
-            return DirectOutputs(self.env, traffic.pe["outputs"], self.dram, widths, self.ledger)
-        buffers = self.architecture.levels[self.architecture.mesh_level].buffers
-        return BufferedOutputs(
-            self.env, self.global_buffer, buffers, traffic.pe["outputs"], own, self.dram, widths, self.ledger
-        )
+        pe, on_chip = traffic.pe["outputs"], traffic.on_chip["outputs"]
+        if not on_chip:
+            return DirectOutputs(self.env, pe, self.dram, widths, self.ledger)
+        sources: list[tuple[Node, Residency]] = [("pe", pe), *((traffic.node(x.store), x) for x in on_chip)]
+        home: BufferedOutputs | None = None
+        for further_in, own in reversed(list(zip(sources, on_chip, strict=False))):
+            memory = self.global_buffer.memories[own.store]
+            home = BufferedOutputs(self.env, memory, further_in, own, self.dram, widths, self.ledger, home)
+        assert home is not None
+        return home
 
     def _feeds(self) -> tuple[list[Feed], list[Feed]]:
-        """The feeds of the DRAM and those of the global buffer."""
+        """The feeds of the DRAM and those of the memories on the chip."""
         from_dram: list[Feed] = []
         from_buffer: list[Feed] = []
         for tensor in OPERANDS:
-            bits = self.traffic.word_bits(tensor)
             residency = self.traffic.pe[tensor]
-            own = self.traffic.global_buffer.get(tensor)
             groups: list[tuple[Holder, ...]] = [
                 tuple(self.pes[pe] for pe in pes) for _, pes in self.traffic.placement.groups(residency.tile)
             ]
-            source: Source = self.dram
-            upstream = None
-            if own is not None:
-                source, upstream = self.global_buffer, (own, self.global_buffer.slots[tensor])
-                key: FlowKey = (tensor, "dram", "global_buffer", "fill")
-                from_dram.append(Feed(tensor, own, [(self.global_buffer,)], self.dram, bits, self.ledger, key))
-            key = (tensor, "dram" if own is None else "global_buffer", "pe", "fill")
-            feeds = from_dram if own is None else from_buffer
-            feeds.append(Feed(tensor, residency, groups, source, bits, self.ledger, key, upstream))
+            node: Node = "pe"
+            # From the inside out, each is fed by the next memory that keeps the tensor.
+            for own in self.traffic.on_chip[tensor]:
+                memory = self.global_buffer.memories[own.store]
+                upstream = own, memory.slots[tensor]
+                from_buffer.append(self._feed(tensor, residency, groups, memory, (memory.name, node), upstream))
+                residency, groups, node = own, [(memory,)], memory.name
+            from_dram.append(self._feed(tensor, residency, groups, self.dram, ("dram", node)))
         return from_dram, from_buffer
+
+    def _feed(
+        self,
+        tensor: Tensor,
+        residency: Residency,
+        groups: list[tuple[Holder, ...]],
+        source: Source,
+        nodes: tuple[Node, Node],
+        upstream: tuple[Residency, Slot] | None = None,
+    ) -> Feed:
+        key: FlowKey = (tensor, *nodes, "fill")
+        return Feed(tensor, residency, groups, source, self.traffic.word_bits(tensor), self.ledger, key, upstream)
 
     # ---- running
 

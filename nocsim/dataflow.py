@@ -65,7 +65,7 @@ class Fetch:
 
 
 def fetches(residency: Residency, upstream: Residency | None) -> Iterator[Fetch]:
-    """Every change of an operand's tile, in order; with a global buffer upstream also when *its* tile moves on.
+    """Every change of an operand's tile, in order; with a memory on the chip upstream also when *its* tile moves on.
 
     `words` is 0 where only the upstream tile changes.
     """

@@ -11,9 +11,10 @@ import simpy
 
 from cosa.arch import Machine
 from cosa.workload import Tensor
+from nocsim.delivery import Delivery
 from nocsim.memory import Memory
 from nocsim.mesh import Gate
-from nocsim.network import Arrival, Message, Network, ignore_arrival
+from nocsim.network import Message, Network
 from nocsim.progress import Counter
 
 READ, WRITE = 0, 1
@@ -64,7 +65,7 @@ class _Read:
     n_bytes: int
     burst: int
     stride: int
-    on_arrival: Arrival
+    delivery: Delivery
 
 
 @dataclass
@@ -165,11 +166,11 @@ class DramPort:
         n_bytes: int,
         burst: int,
         stride: int,
-        on_arrival: Arrival,
+        delivery: Delivery,
     ) -> None:
         """Queue a read of `n_bytes`, every `stride`-th burst from `burst`."""
         queue = self._streams.setdefault(stream, deque())
-        queue.append(_Read(tensor, dsts, n_bytes, burst, stride, on_arrival))
+        queue.append(_Read(tensor, dsts, n_bytes, burst, stride, delivery))
         self._work.add()
 
     def _serve_reads(self) -> Process:
@@ -187,9 +188,8 @@ class DramPort:
         read.n_bytes -= n_bytes
         last = not read.n_bytes
         gate = Gate.HEAD if self._machine.dram_packet == "complete" else Gate.TAIL
-        message = self._network.send(
-            self.endpoint, read.dsts, read.tensor, n_bytes, read.on_arrival if last else ignore_arrival, gate
-        )
+        arrival = read.delivery.arrival(n_bytes, last)
+        message = self._network.send(self.endpoint, read.dsts, read.tensor, n_bytes, arrival, gate)
         if last:
             queue.popleft()
             self._taken += 1

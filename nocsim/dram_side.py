@@ -10,6 +10,7 @@ from typing import Any
 import simpy
 
 from cosa.workload import Tensor
+from nocsim.delivery import Delivery
 from nocsim.dram_port import AddressLayout, DramPort
 from nocsim.feed import Feed, Part
 from nocsim.holder import Holder
@@ -60,16 +61,11 @@ class DramSide:
         return shares
 
     def transfer(
-        self,
-        tensor: Tensor,
-        group: int,
-        dsts: tuple[Holder, ...],
-        part: Part,
-        on_arrival: Callable[[int], None],
+        self, tensor: Tensor, group: int, dsts: tuple[Holder, ...], part: Part, word_bits: int, delivery: Delivery
     ) -> Process:
         """Read a part of a tile and send it to a group of nodes. Returns at once: the ports keep the order."""
         burst = self.layout.first_burst(tensor, part.tile_index, part.skip_bytes)
-        self.read(tensor, tensor, dsts, burst, part.n_bytes, on_arrival)
+        self.read(tensor, tensor, dsts, burst, part.n_bytes, delivery)
         return
         yield
 
@@ -80,9 +76,9 @@ class DramSide:
         dsts: tuple[Holder, ...],
         burst: int,
         n_bytes: int,
-        on_arrival: Callable[[int], None],
+        delivery: Delivery,
     ) -> None:
-        """Queue a read; `on_arrival` is called once a node, with its first endpoint, when all shares are there."""
+        """Queue a read; `delivery` is told once a node, with its first endpoint, when all shares are there."""
         shares = self._shares(burst, n_bytes)
         missing = {node.endpoints[0]: len(shares) for node in dsts}
         for port, first, share_bytes in shares:
@@ -92,14 +88,24 @@ class DramSide:
                 node = targets[endpoint]
                 missing[node] -= 1
                 if not missing[node]:
-                    on_arrival(node)
+                    delivery.whole(node)
 
-            port.read(stream, tensor, tuple(targets), share_bytes, first, len(self.ports), arrived)
+            share = Delivery(arrived, delivery.piece)
+            port.read(stream, tensor, tuple(targets), share_bytes, first, len(self.ports), share)
 
     def write(
-        self, source: Holder, tensor: Tensor, burst: int, n_bytes: int, on_written: Callable[[], None]
+        self,
+        source: Holder,
+        tensor: Tensor,
+        burst: int,
+        n_bytes: int,
+        word_bits: int,
+        on_written: Callable[[], None],
     ) -> Process:
-        """Send bytes from a node to the DRAM; returns when they have left it, `on_written` when they are written."""
+        """Send bytes from a node to the DRAM; returns when they have left it, `on_written` when they are written.
+
+        A piece is read at its source while the one before it leaves.
+        """
         shares = self._shares(burst, n_bytes)
         open_pieces = 1
 
@@ -116,13 +122,16 @@ class DramSide:
         stride = len(self.ports)
         while lanes:
             for lane in lanes:
+                port, piece = lane.port, min(lane.n_bytes, lane.port.write_piece_bytes)
+                reading = source.read(piece, word_bits)
                 if lane.message is not None and self._chunked:
                     yield lane.message.sent
-                port, piece = lane.port, min(lane.n_bytes, lane.port.write_piece_bytes)
                 packets = self._network.packetiser.packets(piece)
                 room = port.reserve(packets)
                 if room is not None:
                     yield room
+                if reading is not None:
+                    yield reading
                 open_pieces += 1
                 arrived = partial(_write, port, piece, lane.burst, stride, packets, written)
                 lane.message = self._network.send(lane.src, (port.endpoint,), tensor, piece, arrived)

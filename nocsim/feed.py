@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cosa.analytical.traffic import Residency, bytes_of
 from cosa.workload import Tensor
 from nocsim.dataflow import fetches
+from nocsim.delivery import Delivery
 from nocsim.holder import Holder, Slot
 from nocsim.ledger import FlowKey, Ledger
 
@@ -16,15 +17,10 @@ Process = Generator[Any, Any, None]
 
 
 class Source(Protocol):
-    """Where a feed takes its words: the global buffer or the DRAM."""
+    """Where a feed takes its words: a memory of the global buffer or the DRAM."""
 
     def transfer(
-        self,
-        tensor: Tensor,
-        group: int,
-        dsts: tuple[Holder, ...],
-        part: Part,
-        on_arrival: Callable[[int], None],
+        self, tensor: Tensor, group: int, dsts: tuple[Holder, ...], part: Part, word_bits: int, delivery: Delivery
     ) -> Process:
         """Send a part of a tile; returns when the next may be given (all of it has left, or is queued in order)."""
 
@@ -55,7 +51,7 @@ class Feed:
         key: FlowKey,
         upstream: tuple[Residency, Slot] | None = None,
     ) -> None:
-        """`upstream` is the global buffer's own residency and slot when the words come from there."""
+        """`upstream` is the residency and slot of the memory on the chip that the words come from, if they do."""
         self.tensor, self.residency, self.groups, self.source = tensor, residency, groups, source
         self.word_bits = word_bits
         self._ledger, self._key = ledger, key
@@ -84,16 +80,17 @@ class Feed:
                 tile = fetch.tile_index * len(self.groups) + number
                 self._ledger.sent(self._key, fetch.words)
                 part = Part(tile, part_bytes, tile_bytes - part_bytes)
-                yield from self.source.transfer(self.tensor, number, group, part, self._arrival(group, fetch.words))
+                delivery = self._delivery(group, fetch.words)
+                yield from self.source.transfer(self.tensor, number, group, part, self.word_bits, delivery)
             sent += 1
         if slot:
             slot.released.add()
 
-    def _arrival(self, group: tuple[Holder, ...], words: int) -> Callable[[int], None]:
+    def _delivery(self, group: tuple[Holder, ...], words: int) -> Delivery:
         by_endpoint = {endpoint: node for node in group for endpoint in node.endpoints}
 
         def arrived(endpoint: int) -> None:
             self._ledger.received(self._key, words)
             by_endpoint[endpoint].slots[self.tensor].arrived.add()
 
-        return arrived
+        return group[0].delivery(self.word_bits, arrived)

@@ -1,4 +1,4 @@
-"""The global buffer: holds operand tiles for the PEs, on one or more ports of the mesh."""
+"""The global buffer: the memories on the chip outside the PEs, together at one or more ports of the mesh."""
 
 from __future__ import annotations
 
@@ -7,17 +7,25 @@ from typing import Any
 
 import simpy
 
+from cosa.analytical.traffic import Node
+from cosa.arch import Level
 from cosa.workload import Tensor
+from nocsim.delivery import Delivery
 from nocsim.dram_side import Nearest
 from nocsim.feed import Feed, Part
 from nocsim.holder import Holder, Slot
-from nocsim.network import Network, ignore_arrival
+from nocsim.memory_port import MemoryPort
+from nocsim.mesh import Gate
+from nocsim.network import Arrival, Network
 
 Process = Generator[Any, Any, None]
 
 
-class GlobalBuffer(Holder):
-    """Sends tiles to the PEs: one process for each operand it keeps (`start`), others for outputs (see `output_home`).
+class GlobalBuffer:
+    """The node: sends tiles to the PEs, one process for each operand and memory (`start`), others for outputs.
+
+    `memories` are the levels on the chip outside the PEs by number: the level with the mesh below it, and those between
+    it and the DRAM. They share the ports of the mesh; what moves between two of them does not enter it.
 
     Streams of one port take turns chunk by chunk, because each has one chunk queued there.
 
@@ -28,18 +36,22 @@ class GlobalBuffer(Holder):
         self,
         env: simpy.Environment,
         endpoints: tuple[int, ...],
-        slots: dict[Tensor, Slot],
         network: Network,
         nearest: Nearest,
         hops: Callable[[int, int], int],
         chunk_packets: int | None,
     ) -> None:
-        super().__init__(endpoints, slots)
+        self.endpoints = endpoints
+        self.memories: dict[int, ChipMemory] = {}
         self._env = env
         self._network, self._nearest, self._hops = network, nearest, hops
         self._chunk_bytes = chunk_packets * network.packetiser.payload_bytes if chunk_packets else None
         self._port: dict[tuple[str, int], int] = {}
         self._groups_at = dict.fromkeys(endpoints, 0)
+
+    def add_memory(self, number: int, name: Node, level: Level, slots: dict[Tensor, Slot]) -> None:
+        """Put in a level of the architecture."""
+        self.memories[number] = ChipMemory(self._env, self, name, level, slots)
 
     def start(self, feeds: list[Feed]) -> list[Any]:
         """Begin to send operands; returns the processes to wait for."""
@@ -60,16 +72,11 @@ class GlobalBuffer(Holder):
             self._groups_at[port] += 1
         return self._port[stream, group]
 
-    def transfer(
-        self,
-        tensor: Tensor,
-        group: int,
-        dsts: tuple[Holder, ...],
-        part: Part,
-        on_arrival: Callable[[int], None],
-    ) -> Process:
-        """Send a part of a tile to a group of PEs; returns when it has left."""
-        yield from self.send_to(tensor, tensor, group, dsts, part.n_bytes, on_arrival)
+    def chunks(self, n_bytes: int) -> list[int]:
+        """A transfer cut into what a stream sends at a turn."""
+        each = self._chunk_bytes or n_bytes
+        whole, rest = divmod(n_bytes, each)
+        return [each] * whole + [rest] * bool(rest)
 
     def send_to(
         self,
@@ -78,13 +85,82 @@ class GlobalBuffer(Holder):
         group: int,
         dsts: tuple[Holder, ...],
         n_bytes: int,
-        on_arrival: Callable[[int], None],
+        word_bits: int,
+        delivery: Delivery,
+        reading: MemoryPort | None = None,
     ) -> Process:
-        """Send bytes chunk by chunk; `on_arrival` is called for each node when the last chunk is there."""
+        """Send bytes chunk by chunk. A packet leaves when its words have been read through the port `reading`."""
         port = self._port_to(stream, group, dsts)
         endpoints = tuple(dst.endpoints[0] for dst in dsts)
-        while n_bytes:
-            chunk = min(n_bytes, self._chunk_bytes or n_bytes)
+        for chunk in self.chunks(n_bytes):
             n_bytes -= chunk
-            message = self._network.send(port, endpoints, tensor, chunk, ignore_arrival if n_bytes else on_arrival)
+            arrival = delivery.arrival(chunk, last=not n_bytes)
+            if reading is None:
+                message = self._network.send(port, endpoints, tensor, chunk, arrival)
+            else:
+                message = self._network.send(port, endpoints, tensor, chunk, arrival, Gate.HEAD)
+                payload = self._network.packetiser.payload_bytes
+                sizes = [min(payload, chunk - at) for at in range(0, chunk, payload)]
+                for cycle in [reading.take(size, word_bits) for size in sizes]:
+                    if cycle > self._env.now:
+                        yield self._env.timeout(cycle - self._env.now)
+                    self._network.release(message, 1)
             yield message.sent
+
+
+class ChipMemory(Holder):
+    """One memory of the global buffer's node, with the bandwidths of its level."""
+
+    def __init__(
+        self, env: simpy.Environment, node: GlobalBuffer, name: Node, level: Level, slots: dict[Tensor, Slot]
+    ) -> None:
+        super().__init__(node.endpoints, slots)
+        self._env, self.node, self.name, self.buffers = env, node, name, level.buffers
+        reads, writes = level.read_bandwidth_words_per_cycle, level.write_bandwidth_words_per_cycle
+        self._reading = MemoryPort(env, reads) if reads else None
+        self._writing = MemoryPort(env, writes) if writes else None
+
+    def read(self, n_bytes: int, word_bits: int) -> Any | None:
+        """See `Holder`."""
+        return self._reading.pass_through(n_bytes, word_bits) if self._reading else None
+
+    def delivery(self, word_bits: int, whole: Arrival) -> Delivery:
+        """See `Holder`: what arrives leaves the mesh at once, and is there when it has passed the write port."""
+        writing = self._writing
+        if writing is None:
+            return Delivery(whole)
+
+        def written(endpoint: int) -> None:
+            after = writing.pass_through(0, word_bits)
+            after.callbacks.append(lambda _: whole(endpoint))
+
+        def piece(_: int, n_bytes: int) -> None:
+            writing.take(n_bytes, word_bits)
+
+        return Delivery(written, piece)
+
+    def transfer(
+        self, tensor: Tensor, group: int, dsts: tuple[Holder, ...], part: Part, word_bits: int, delivery: Delivery
+    ) -> Process:
+        """Send a part of a tile to a group of PEs or to a memory further in; returns when it has left."""
+        yield from self.send(tensor, tensor, group, dsts, part.n_bytes, word_bits, delivery)
+
+    def send(
+        self,
+        stream: str,
+        tensor: Tensor,
+        group: int,
+        dsts: tuple[Holder, ...],
+        n_bytes: int,
+        word_bits: int,
+        delivery: Delivery,
+    ) -> Process:
+        """Send bytes over the mesh, or hand them to another memory of this node; returns when they have left."""
+        if not isinstance(dsts[0], ChipMemory):
+            yield from self.node.send_to(stream, tensor, group, dsts, n_bytes, word_bits, delivery, self._reading)
+            return
+        for chunk in self.node.chunks(n_bytes):
+            n_bytes -= chunk
+            if self._reading:
+                yield self._reading.pass_through(chunk, word_bits)
+            delivery.arrival(chunk, last=not n_bytes)(self.endpoints[0])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import simpy
 
 from cosa.workload import Tensor
+from nocsim.delivery import Delivery
+from nocsim.network import Arrival
 from nocsim.progress import Counter
 
 
@@ -29,8 +32,16 @@ class Slot:
 
 
 class Holder:
-    """A node with operand slots and an endpoint on the network."""
+    """A node with operand slots and an endpoint on the network, or one memory of such a node."""
 
     def __init__(self, endpoints: tuple[int, ...], slots: dict[Tensor, Slot]) -> None:
         self.endpoints = endpoints
         self.slots = slots
+
+    def delivery(self, word_bits: int, whole: Arrival) -> Delivery:
+        """What is to happen when a transfer of words of so many bits comes here; `whole` when it counts as there."""
+        return Delivery(whole)
+
+    def read(self, n_bytes: int, word_bits: int) -> Any | None:
+        """Read bytes to send them: an event to wait for, or None where reading takes no time."""
+        return None

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import simpy
 
 from cosa.analytical.traffic import Residency, bytes_of
 from cosa.arch import Machine, Pe
 from nocsim.dataflow import Odometer, ReductionTree, StepTable, visits
+from nocsim.delivery import Delivery
 from nocsim.holder import Holder, Slot
 from nocsim.ledger import FlowKey, Ledger
 from nocsim.network import Network
 from nocsim.output_home import OutputHome
 from nocsim.progress import Counter
+
+if TYPE_CHECKING:
+    from nocsim.global_buffer import ChipMemory
 
 _REDUCTION: FlowKey = ("outputs", "pe", "pe", "reduction")
 
@@ -60,6 +64,11 @@ class ProcessingElement(Holder):
         """Begin; `peers` are all PEs in use. Returns the processes to wait for."""
         self._peers, self._home, self._partial_bits = peers, home, partial_bits
         return [self._env.process(self._compute()), self._env.process(self._drain())]
+
+    @property
+    def holder(self) -> Holder:
+        """See `nocsim.output_home.OutputSource`."""
+        return self
 
     @property
     def is_root(self) -> bool:
@@ -166,6 +175,10 @@ class ProcessingElement(Holder):
         else:
             after = self._env.timeout(-(-self._outputs.tile.words // rate))
             after.callbacks.append(lambda _: added.add())
+
+    def hand_over(self, memory: ChipMemory, n_bytes: int, word_bits: int, delivery: Delivery) -> Process:
+        """See `nocsim.output_home.OutputSource`."""
+        yield from self.send(memory.node.port_for(self), n_bytes, delivery.arrival(n_bytes, last=True))
 
     def send(self, dst: int, n_bytes: int, on_arrival: Any) -> Process:
         """Send outputs and wait until they have left."""

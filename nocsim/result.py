@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from cosa.analytical.loads import BoundBy
 from cosa.analytical.traffic import Node
 from cosa.files import FileModel, Model
 from cosa.workload import Tensor
@@ -24,7 +25,7 @@ class Cycles(Model):
     analytical: int
     analytical_timeloop: int
     bound: int
-    bound_by: Literal["compute", "port", "link", "dram"]
+    bound_by: BoundBy
     steps: int
     cycles_per_step: int
     pipeline_latency_per_step: int

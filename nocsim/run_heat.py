@@ -42,7 +42,8 @@ def save_run_heat(result: Result, architecture: Architecture, path: str | Path) 
     noc = architecture.noc
     assert noc is not None  # it has run
     heat = run_heat(result, noc)
-    names = {_endpoint(heat.topology, port): "GB" for port in noc.global_buffer_ports}
+    buffered = architecture.mesh_level < len(architecture.levels) - 1
+    names = {_endpoint(heat.topology, port): "GB" for port in noc.global_buffer_ports if buffered}
     names |= {_endpoint(heat.topology, port): "DRAM" for port in noc.dram_ports}
     title = f"{result.layer} on {result.architecture}, {result.cycles.total:,} cycles"
     heat.save(path, title=title, names=names)

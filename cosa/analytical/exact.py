@@ -22,8 +22,8 @@ Against `timeloop`: no gaps between strides, true overlap on every axis, the tru
 averages, reuse kept where levels are bypassed, no link transfers, one crossing of outputs under DRAM, no word filled
 that does not exist, drains counted, and energies not divided by the occupancy of clusters.
 
-Against `cosa.analytical.traffic`, which the simulator uses: that one takes all buffers of a PE that keep a tensor as
-one (what the PE holds is the union of its instances' tiles). Both agree wherever a PE has one instance.
+The simulator (`cosa.analytical.traffic`) takes all buffers, or MACs, of a PE that keep a tensor as one: what the PE
+holds is the union of their tiles. With `whole_pes` so do the counts here; both agree wherever a PE has one instance.
 """
 
 from __future__ import annotations
@@ -101,22 +101,39 @@ class ExactAccesses:
 
 
 class ExactTensor:
-    """Everything that moves of one tensor: `levels` by level that keeps it, `hops` between them."""
+    """Everything that moves of one tensor: `levels` by level that keeps it, `hops` between them.
 
-    def __init__(self, layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...], tensor: Tensor):
+    With `whole_pes` a PE is one instance, at its outermost level that keeps the tensor (-1: its MACs), and what happens
+    inside it is left out.
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        architecture: Architecture,
+        nest: tuple[ScheduleLevel, ...],
+        tensor: Tensor,
+        whole_pes: bool = False,
+    ):
         self.layer, self.architecture, self.tensor = layer, architecture, tensor
         self._inner = nest[::-1]
         self._loops = strided_loops(self._inner)
         halo = architecture.machine.halo_reuse
         kept = [level for level, entry in enumerate(self._inner) if tensor in entry.keeps]
         self._residencies = {level: Residency(layer, tensor, self._loops, level, level, halo) for level in kept}
+        self._pe = self._pe_top = -1
+        if whole_pes:
+            self._pe_top = architecture.mesh_level - 1
+            self._pe = max((level for level in kept if level <= self._pe_top), default=-1)
+            self._residencies[self._pe] = Residency(layer, tensor, self._loops, self._pe, self._pe_top, halo)
+            kept = [level for level in kept if level > self._pe_top]
         self.levels: dict[int, ExactAccesses] = {}
         self.hops: list[Hop] = []
         self._cycles = prod(x.bound for x in self._loops if x.loop.kind == "temporal")
         # From the outside in: {words an instance is sent back: instances}.
         returned: dict[int, int] = {0: 1}
         for place in range(len(kept) - 1, -1, -1):
-            child = kept[place - 1] if place else -1
+            child = kept[place - 1] if place else self._pe
             returned = self._level(kept[place], child, returned)
         self.hops = [hop for hop in self.hops if hop.sent_words]
 
@@ -125,7 +142,8 @@ class ExactTensor:
         here = self._residencies[level]
         below = self._residencies.get(child)
         outermost = level == len(self._inner) - 1
-        spatial = [x for x in self._loops if child < x.level <= level and x.loop.kind == "spatial"]
+        inside = self._pe_top if child == self._pe else child
+        spatial = [x for x in self._loops if inside < x.level <= level and x.loop.kind == "spatial"]
         children = prod(x.bound for x in spatial)
         groups = distinct_positions(self.layer, self.tensor, spatial)
         every = Tile(self.layer, self.tensor, [x for x in self._loops if x.level <= level or x.loop.kind == "temporal"])
@@ -183,6 +201,8 @@ def distinct_positions(layer: Layer, tensor: Tensor, spatial: Iterable[StridedLo
     return count
 
 
-def exact(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> dict[Tensor, ExactTensor]:
-    """What a nest (outermost level first) moves of each tensor."""
-    return {tensor: ExactTensor(layer, architecture, nest, tensor) for tensor in TENSORS}
+def exact(
+    layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...], whole_pes: bool = False
+) -> dict[Tensor, ExactTensor]:
+    """What a nest (outermost level first) moves of each tensor; with `whole_pes` as the simulator's PEs see it."""
+    return {tensor: ExactTensor(layer, architecture, nest, tensor, whole_pes) for tensor in TENSORS}

@@ -9,6 +9,7 @@ Only what cannot be avoided counts:
 * A port and a link pass one flit a cycle, in each direction. A multicast loads each link of its tree once.
 * DRAM: operands read and finished outputs written, in whole accesses, an n-th on each of n channels. Partial sums are
   left out: a controller may merge their writes and answer their reads from its write queue.
+* A memory on the chip outside the PEs passes its words, in and out, at the bandwidths that its level states.
 * Compute: the temporal loops, and the pipeline latency of every step.
 
 So no run of the simulator takes less than `bound`.
@@ -26,7 +27,9 @@ from typing import Literal
 from cosa.analytical.routes import Endpoint, Link, endpoint, multicast_links, pe_endpoint, reduction_order
 from cosa.analytical.traffic import Residency, Traffic, bytes_of
 from cosa.noc import Noc
-from cosa.workload import Tensor
+from cosa.workload import TENSORS, Tensor
+
+BoundBy = Literal["compute", "port", "link", "memory", "dram"]
 
 Ports = tuple[Endpoint, ...]
 """The ports of one node; a PE has one."""
@@ -80,20 +83,22 @@ class Bound:
     compute_cycles: int
     port_cycles: int
     link_cycles: int
+    memory_cycles: int
     dram_cycles: int | None
 
     @property
     def cycles(self) -> int:
         """The largest."""
-        return max(self.compute_cycles, self.port_cycles, self.link_cycles, self.dram_cycles or 0)
+        return max(self.compute_cycles, self.port_cycles, self.link_cycles, self.memory_cycles, self.dram_cycles or 0)
 
     @property
-    def bound_by(self) -> Literal["compute", "port", "link", "dram"]:
-        """The resource with the largest: compute, port, link or dram."""
-        named: dict[Literal["compute", "port", "link", "dram"], int] = {
+    def bound_by(self) -> BoundBy:
+        """The resource with the largest."""
+        named: dict[BoundBy, int] = {
             "compute": self.compute_cycles,
             "port": self.port_cycles,
             "link": self.link_cycles,
+            "memory": self.memory_cycles,
             "dram": self.dram_cycles or 0,
         }
         return max(named, key=lambda name: named[name])
@@ -109,20 +114,20 @@ def flits(noc: Noc, n_bytes: int) -> int:
 
 
 def transfers(traffic: Traffic) -> Iterator[Transfer]:
-    """Every kind of transfer of a schedule."""
+    """Every kind of transfer of a schedule over the mesh (between two memories at the global buffer there is none)."""
     noc = traffic.architecture.require_noc()
     buffer: Ports = tuple(endpoint(noc, port) for port in noc.global_buffer_ports)
     dram: Ports = tuple(endpoint(noc, port) for port in noc.dram_ports)
-    for tensor in ("weights", "inputs", "outputs"):
-        pe, own = traffic.pe[tensor], traffic.global_buffer.get(tensor)
-        near = buffer if own else dram
+    for tensor in TENSORS:
+        pe, on_chip = traffic.pe[tensor], traffic.on_chip[tensor]
+        near = buffer if on_chip else dram
         groups = [pes for _, pes in traffic.placement.groups(pe.tile)]
         if tensor != "outputs":
             width = traffic.word_bits(tensor)
             for pes in groups:
                 yield from _fills(pe, near, tuple((pe_endpoint(noc, number),) for number in pes), width)
-            if own:
-                yield from _fills(own, dram, (buffer,), width)
+            if on_chip:
+                yield from _fills(on_chip[-1], dram, (buffer,), width)
             continue
         widths = traffic.word_bits(tensor), traffic.word_bits(tensor, finished=False)
         for pes in groups:
@@ -132,8 +137,8 @@ def transfers(traffic: Traffic) -> Iterator[Transfer]:
                 ends = (pe_endpoint(noc, source),), ((pe_endpoint(noc, destination),),)
                 yield Transfer("outputs", "reduction", *ends, tile_bytes, pe.visits)
             yield from _outputs(pe, (pe_endpoint(noc, root),), near, *widths)
-        if own:
-            yield from _outputs(own, buffer, dram, *widths)
+        if on_chip:
+            yield from _outputs(on_chip[-1], buffer, dram, *widths)
 
 
 def _fills(residency: Residency, source: Ports, destinations: tuple[Ports, ...], bits: int) -> Iterator[Transfer]:
@@ -189,6 +194,23 @@ def dram_accesses(traffic: Traffic, access_bytes: int) -> int:
     )
 
 
+def memory_cycles(traffic: Traffic) -> int:
+    """Cycles that the words of the busiest memory on the chip need at its stated bandwidths (0 without any)."""
+    levels = traffic.architecture.levels
+    cycles = 0
+    for level in range(traffic.architecture.mesh_level, len(levels) - 1):
+        node = traffic.node(level)
+        read = sum(flow.sent_words for flow in traffic.flows if flow.source == node)
+        written = sum(flow.received_words for flow in traffic.flows if flow.destination == node)
+        for words, bandwidth in (
+            (read, levels[level].read_bandwidth_words_per_cycle),
+            (written, levels[level].write_bandwidth_words_per_cycle),
+        ):
+            if bandwidth:
+                cycles = max(cycles, ceil(words / Fraction(bandwidth)))
+    return cycles
+
+
 def bound(traffic: Traffic, dram: DramData | None = None) -> Bound:
     """The bound of the machine for a schedule; without `dram` its data cycles are left out.
 
@@ -202,4 +224,5 @@ def bound(traffic: Traffic, dram: DramData | None = None) -> Bound:
     if dram is not None:
         each = -(-dram_accesses(traffic, dram.access_bytes) // dram.channels)
         dram_cycles = ceil(each * dram.cycles_per_access)
-    return Bound(traffic.compute_cycles + latency, found.port_cycles, found.link_cycles, dram_cycles)
+    compute = traffic.compute_cycles + latency
+    return Bound(compute, found.port_cycles, found.link_cycles, memory_cycles(traffic), dram_cycles)

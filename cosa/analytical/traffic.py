@@ -17,13 +17,16 @@ from functools import cached_property
 from math import ceil, prod
 from typing import Literal
 
+from cosa.analytical.placement import Placement
 from cosa.analytical.tiles import Shift, StridedLoop, Tile, strided_loops
 from cosa.arch import Architecture
 from cosa.errors import InputError
 from cosa.schedule import ScheduleLevel
 from cosa.workload import RELEVANT, TENSORS, Dim, Layer, Tensor
 
-Node = Literal["pe", "global_buffer", "dram"]
+Node = str
+"""A node, or a memory of one: `pe`, `global_buffer` (the level with the mesh below it), `dram` (the outermost level),
+and `chip:NAME` for a level NAME between these two."""
 
 
 def bytes_of(words: int, bits: int) -> int:
@@ -36,6 +39,9 @@ class Residency:
 
     `changes[j]` belongs to `outer[j]`, the temporal loops outside the buffer, outer to inner: the words to fetch when
     that loop advances and all loops inside it return to 0 (0: the tile stays).
+
+    Where no level of a PE keeps the tensor (`store` -1) its MACs take words directly and hold nothing: the tile is that
+    of the spatial loops inside the PE, all temporal loops are outside, and every iteration moves the whole tile.
     """
 
     def __init__(
@@ -51,6 +57,8 @@ class Residency:
         self.outer = [x for x in loops if x.level > store and x.loop.kind == "temporal"]
         self.shifts = [self._shift(j) for j in range(len(self.outer))]
         self.changes = [self._words(shift, halo_reuse) for shift in self.shifts]
+        if store < 0:
+            self.changes = [self.tile.words] * len(self.outer)
 
     def _shift(self, j: int) -> Shift:
         offsets: dict[Dim, int] = {self.outer[j].dim: self.outer[j].stride}
@@ -98,84 +106,61 @@ class Flow:
     received_words: int
 
 
-class Placement:
-    """Which PE of the mesh does what: the offsets of each PE and the groups of PEs that share a tile."""
-
-    def __init__(self, layer: Layer, architecture: Architecture, loops: list[StridedLoop]) -> None:
-        level = architecture.mesh_level
-        columns, rows = architecture.fanout(level)
-        self.columns, self.rows = columns, rows
-        self._layer = layer
-        spatial = [x for x in loops if x.level == level and x.loop.kind == "spatial"]
-        self.offsets: dict[int, dict[Dim, int]] = {}
-        coordinates: list[tuple[int, int, dict[Dim, int]]] = [(0, 0, {})]
-        size = {"x": 1, "y": 1, "row_major": 1}
-        for x in reversed(spatial):
-            axis = x.loop.axis
-            assert axis is not None
-            reach, size[axis] = size[axis], size[axis] * x.bound
-            coordinates = [
-                (
-                    column + (index * reach if axis != "y" else 0),
-                    row + (index * reach if axis == "y" else 0),
-                    {**offsets, x.dim: offsets.get(x.dim, 0) + index * x.stride},
-                )
-                for index in range(x.bound)
-                for column, row, offsets in coordinates
-            ]
-        for column, row, offsets in coordinates:
-            self.offsets[row * columns + column] = offsets
-        self.offsets = dict(sorted(self.offsets.items()))
-
-    @property
-    def used(self) -> list[int]:
-        """Numbers of the PEs in use, row by row."""
-        return list(self.offsets)
-
-    def groups(self, tile: Tile) -> list[tuple[Shift, list[int]]]:
-        """(position, PEs) of each group of PEs that hold the same tile, in order of their first PE."""
-        found: dict[Shift, list[int]] = {}
-        for pe, offsets in self.offsets.items():
-            found.setdefault(tile.position(offsets), []).append(pe)
-        return list(found.items())
-
-
 class Traffic:
-    """All residencies of a schedule on an architecture with DRAM, a global buffer under it, and PEs.
+    """All residencies of a schedule on a mesh of PEs, for any levels inside the PEs and outside the mesh.
+
+    A PE is everything below the level with the mesh. Levels from there on outward, but for the outermost, are memories
+    on the chip, all at the node of the global buffer; the outermost is the DRAM.
+
+    Attributes
+    ----------
+    pe: each tensor in a PE: at the outermost level of the PE that keeps it, or at its MACs where none does
+    on_chip: the levels on the chip outside the PEs that keep a tensor, innermost first; none where it passes by all
 
     Raises
     ------
-    InputError: the hierarchy is of another shape, or a tensor is kept at no level of a PE.
+    InputError: spatial loops outside the mesh, or no mesh.
     """
 
     def __init__(self, layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> None:
         inner = nest[::-1]
         mesh = architecture.mesh_level
-        if mesh != len(inner) - 2 or architecture.fanout(mesh + 1) != (1, 1):
-            raise InputError(
-                "the mesh must lie under the level next to the outermost (a global buffer below one DRAM)",
-                source=architecture.name,
-                path="levels",
-                allowed="`fanout: mesh` at the last level but one",
-            )
+        for level in range(mesh + 1, len(inner)):
+            if spatial := [loop for loop in inner[level].spatial if loop.bound > 1]:
+                raise InputError(
+                    f"spatial loops at {inner[level].level}, outside the mesh: the machine has one mesh and one global "
+                    "buffer, not several chips",
+                    source=architecture.name,
+                    path=f"nest[{len(inner) - 1 - level}].loops",
+                    value=" ".join(f"{loop.dim}{loop.bound}" for loop in spatial),
+                    allowed=f"spatial loops at {architecture.levels[mesh].name} and further in",
+                )
         self.layer, self.architecture, self._nest = layer, architecture, nest
         self.loops = strided_loops(inner)
         self.placement = Placement(layer, architecture, self.loops)
         halo = architecture.machine.halo_reuse
         self.pe: dict[Tensor, Residency] = {}
-        self.global_buffer: dict[Tensor, Residency] = {}
+        self.on_chip: dict[Tensor, tuple[Residency, ...]] = {}
         for tensor in TENSORS:
-            stores = [level for level in range(mesh) if tensor in inner[level].keeps]
-            if not stores:
-                raise InputError(
-                    f"{tensor} are kept at no level of a PE",
-                    source=architecture.name,
-                    path="levels",
-                    allowed="one level",
-                )
-            self.pe[tensor] = Residency(layer, tensor, self.loops, stores[-1], mesh - 1, halo)
-            if tensor in inner[mesh].keeps:
-                self.global_buffer[tensor] = Residency(layer, tensor, self.loops, mesh, mesh, halo)
+            store = max((level for level in range(mesh) if tensor in inner[level].keeps), default=-1)
+            self.pe[tensor] = Residency(layer, tensor, self.loops, store, mesh - 1, halo)
+            self.on_chip[tensor] = tuple(
+                Residency(layer, tensor, self.loops, level, level, halo)
+                for level in range(mesh, len(inner) - 1)
+                if tensor in inner[level].keeps
+            )
+
+    def node(self, level: int) -> Node:
+        """The name of a level outside the PEs in `flows`."""
+        if level == len(self.architecture.levels) - 1:
+            return "dram"
+        return (
+            "global_buffer" if level == self.architecture.mesh_level else f"chip:{self.architecture.levels[level].name}"
+        )
+
+    def outside_dram(self, tensor: Tensor) -> Residency:
+        """The residency that exchanges a tensor with the DRAM."""
+        return self.on_chip[tensor][-1] if self.on_chip[tensor] else self.pe[tensor]
 
     def word_bits(self, tensor: Tensor, *, finished: bool = True) -> int:
         """Width of a word on the network: unfinished outputs, and finished ones not quantised, are partial sums."""
@@ -217,19 +202,22 @@ class Traffic:
         flows: list[Flow] = []
         pes = len(self.placement.offsets)
         for tensor in TENSORS:
-            pe, buffer = self.pe[tensor], self.global_buffer.get(tensor)
-            near: Node = "global_buffer" if buffer else "dram"
+            pe = self.pe[tensor]
             groups = len(self.placement.groups(pe.tile))
-            if tensor != "outputs":
-                flows.append(Flow(tensor, near, "pe", "fill", groups * pe.fetched_words, pes * pe.fetched_words))
-                if buffer:
-                    flows.append(Flow(tensor, "dram", near, "fill", buffer.fetched_words, buffer.fetched_words))
-                continue
-            reduced = (pes - groups) * pe.tile.words * pe.visits
-            flows.append(Flow(tensor, "pe", "pe", "reduction", reduced, reduced))
-            flows += _output_flows(pe, groups, "pe", near)
-            if buffer:
-                flows += _output_flows(buffer, 1, near, "dram")
+            if tensor == "outputs":
+                reduced = (pes - groups) * pe.tile.words * pe.visits
+                flows.append(Flow(tensor, "pe", "pe", "reduction", reduced, reduced))
+            # From the inside out: who holds the tensor, under which name, how many copies are sent and received.
+            held: list[tuple[Residency, Node, int, int]] = [(pe, "pe", groups, pes)]
+            held += [(residency, self.node(residency.store), 1, 1) for residency in self.on_chip[tensor]]
+            for (residency, node, sent, received), outside in zip(
+                held, [*(name for _, name, *_ in held[1:]), "dram"], strict=True
+            ):
+                if tensor == "outputs":
+                    flows += _output_flows(residency, sent, node, outside)
+                else:
+                    words = residency.fetched_words
+                    flows.append(Flow(tensor, outside, node, "fill", sent * words, received * words))
         return tuple(flow for flow in flows if flow.sent_words)
 
     @property
@@ -244,8 +232,9 @@ class Traffic:
 
     @property
     def mesh_words(self) -> int:
-        """Words that leave any node, each hop of a spatial reduction included."""
-        return sum(flow.sent_words for flow in self.flows)
+        """Words that leave any node over the mesh, each hop of a spatial reduction included."""
+        ends = {"pe", "dram"}
+        return sum(flow.sent_words for flow in self.flows if {flow.source, flow.destination} & ends)
 
     @property
     def analytical_cycles(self) -> int:

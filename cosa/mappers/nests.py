@@ -19,6 +19,8 @@ from cosa.workload import DIMS, Dim, Layer
 STAYING_ORDERS: tuple[tuple[Dim, ...], ...] = (("R", "S", "C"), ("P", "Q", "N"), ("K",))
 """Innermost loops that leave outputs, weights or inputs where they are."""
 
+_MAX_COMBINATIONS = 3**6
+
 
 def split_over_axes(bounds: Mapping[Dim, int], columns: int, rows: int) -> list[tuple[Dim, int, Axis]]:
     """Spatial loops (dimension, bound, axis) whose products fit `columns` along x and `rows` along y.
@@ -80,7 +82,8 @@ def order_free_levels(
 
     Each free level has three candidates (`STAYING_ORDERS`). Fewest words at DRAM and on the mesh together count, then
     fewest at DRAM, then the earlier candidate. Levels inside the tiles of the PEs move nothing there; they keep CoSA's
-    fixed order. Architectures that `cosa.analytical.traffic` does not know: see `_order_any_hierarchy`.
+    fixed order. Architectures that `cosa.analytical.traffic` does not know, or with too many free levels to try every
+    combination: see `_order_any_hierarchy`.
 
     Parameters
     ----------
@@ -111,6 +114,8 @@ def order_free_levels(
             for innermost in STAYING_ORDERS:
                 orders.setdefault(tuple(order(dims, innermost)), innermost)
         choices.append(list(orders.values()))
+    if prod(map(len, choices)) > _MAX_COMBINATIONS:
+        return _order_any_hierarchy(layer, architecture, factors, ordered)
     best: tuple[tuple[int, int], tuple[ScheduleLevel, ...]] | None = None
     for combination in product(*reversed(choices)):
         nest = build_nest(architecture, factors, dict(enumerate(reversed(combination))))

@@ -8,7 +8,7 @@ from typing import Any
 
 from cosa.arch import Architecture
 from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.workload import DIMS, Layer
+from cosa.workload import DIMS, TENSORS, Layer
 
 BIG = 1 << 20
 
@@ -35,15 +35,13 @@ def architecture(
     keeps = ["inputs", "outputs"] if buffer_keeps is None else buffer_keeps
     levels.append({"name": "GB", "keeps": keeps, "capacity_words": capacity, "buffers": buffers, "fanout": "mesh"})
     levels.append({"name": "DRAM", "keeps": ["weights", "inputs", "outputs"], "capacity_words": None})
-    data = {
-        "name": "small",
-        "levels": levels,
-        "noc": {"mesh": mesh, "extra_rows": 1, **(noc or {})},
-        "dram": dram or {"device": "ddr4_2400_x8", "policy": "frfcfs", "mapping": "row:rank:bank:column:bankgroup"},
-        "machine": machine or {},
-        "pe": pe or {},
-    }
-    return Architecture.from_data(data)
+    return _assembled(levels, mesh, noc or {}, machine=machine, pe=pe, dram=dram)
+
+
+def _assembled(levels: list[dict[str, Any]], mesh: str, noc: dict[str, Any], **blocks: Any) -> Architecture:
+    dram = {"device": "ddr4_2400_x8", "policy": "frfcfs", "mapping": "row:rank:bank:column:bankgroup"}
+    data = {"name": "small", "levels": levels, "noc": {"mesh": mesh, "extra_rows": 1, **noc}, "dram": dram}
+    return Architecture.from_data(data | {name: block for name, block in blocks.items() if block})
 
 
 def random_architecture(rng: random.Random, **options: Any) -> Architecture:
@@ -65,6 +63,36 @@ def random_architecture(rng: random.Random, **options: Any) -> Architecture:
         buffers=rng.choice((1, 2)),
         **options,
     )
+
+
+def any_architecture(rng: random.Random, **options: Any) -> Architecture:
+    """One to six levels that keep anything or almost nothing, the mesh below any of them, fan-outs inside the PEs.
+
+    Some further levels and the global buffer have ports of few words a cycle; some have a fan-out that stays unused.
+    """
+    count = rng.randint(1, 6)
+    mesh = rng.randrange(count)
+    levels: list[dict[str, Any]] = []
+    for number in range(count):
+        keeps = [tensor for tensor in TENSORS if rng.random() < 0.5] or [rng.choice(TENSORS)]
+        level: dict[str, Any] = {"name": f"L{number}", "keeps": keeps, "capacity_words": BIG}
+        level["buffers"] = rng.choice((1, 2))
+        if number == count - 1:
+            level |= {"keeps": list(TENSORS), "capacity_words": None}
+        if number < mesh and rng.random() < 0.6:
+            level["fanout"] = rng.choice((2, 3, {"x": 2, "y": 2}))
+        if number > mesh and rng.random() < 0.1:
+            level["fanout"] = 2
+        for port in ("read", "write"):
+            if mesh <= number < count - 1 and rng.random() < 0.3:
+                level[f"{port}_bandwidth_words_per_cycle"] = rng.choice((0.3, 1, 7, 64))
+        levels.append(level)
+    levels[mesh]["fanout"] = "mesh"
+    pes = rng.choice(("1x1", "2x1", "2x2", "3x2", "1x3"))
+    noc = options.pop("noc", None) or {}
+    if rng.random() < 0.2 and pes[0] != "1":
+        noc = {"global_buffer_ports": [{"router": [0, -1]}, {"router": [-1, -1]}], **noc}
+    return _assembled(levels, pes, noc, **options)
 
 
 def random_layer(rng: random.Random) -> Layer:
@@ -98,7 +126,7 @@ def _primes(value: int) -> list[int]:
 
 
 def random_nest(rng: random.Random, layer: Layer, arch: Architecture) -> tuple[ScheduleLevel, ...]:
-    """Every prime factor at a random level, spatial where there is room; loops of a level in random order."""
+    """Every prime factor at a random level, spatial where there is room but not outside the mesh; random orders."""
     count = len(arch.levels)
     temporal: list[list[Loop]] = [[] for _ in range(count)]
     spatial: list[list[Loop]] = [[] for _ in range(count)]
@@ -115,7 +143,7 @@ def random_nest(rng: random.Random, layer: Layer, arch: Architecture) -> tuple[S
                 for axis, size in axes
                 if prod(loop.bound for loop in spatial[level] if loop.axis == axis) * prime <= size
             ]
-            if room and rng.random() < 0.7:
+            if room and rng.random() < 0.7 and level <= arch.mesh_level:
                 spatial[level].append(Loop(dim=dim, bound=prime, kind="spatial", axis=rng.choice(room)))
             else:
                 temporal[level].append(Loop(dim=dim, bound=prime))
@@ -128,8 +156,25 @@ def random_nest(rng: random.Random, layer: Layer, arch: Architecture) -> tuple[S
 
 
 def random_schedule(seed: int, **options: Any) -> Schedule:
-    """A random layer on a random architecture as a random valid nest."""
+    """A random layer on a random architecture with a global buffer as a random valid nest."""
     rng = random.Random(seed)
-    arch = random_architecture(rng, **options)
+    return _scheduled(rng, random_architecture(rng, **options), random_layer(rng))
+
+
+def any_schedule(seed: int, max_macs: int = 2000, **options: Any) -> Schedule:
+    """A random layer of few MACs on any architecture, some levels passed by that could keep a tensor."""
+    rng = random.Random(seed)
+    arch = any_architecture(rng, **options)
     layer = random_layer(rng)
+    while layer.macs > max_macs:
+        layer = random_layer(rng)
+    schedule = _scheduled(rng, arch, layer)
+    nest = [
+        level.model_copy(update={"keeps": tuple(t for t in level.keeps if not number or rng.random() < 0.9)})
+        for number, level in enumerate(schedule.nest)
+    ]
+    return Schedule.make(layer, arch, tuple(nest), schedule.provenance)
+
+
+def _scheduled(rng: random.Random, arch: Architecture, layer: Layer) -> Schedule:
     return Schedule.make(layer, arch, random_nest(rng, layer, arch), Provenance(mapper="random", version="test"))

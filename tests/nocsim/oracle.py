@@ -42,8 +42,14 @@ def count_words(schedule: Schedule) -> dict[Key, tuple[int, int]]:
 
     temporal = [x for x in loops if x[3] == "temporal"]
     pes = _pe_offsets(loops, mesh, arch.fanout(mesh)[0])
-    store = {t: max(i for i in range(mesh) if t in nest[i].keeps) for t in ("weights", "inputs", "outputs")}
-    in_buffer = {t: t in nest[mesh].keeps for t in store}
+    tensors = ("weights", "inputs", "outputs")
+    store = {t: max((i for i in range(mesh) if t in nest[i].keeps), default=-1) for t in tensors}
+    chip = {t: [i for i in range(mesh, len(nest) - 1) if t in nest[i].keeps] for t in tensors}
+    names = {i: f"chip:{entry.level}" for i, entry in enumerate(nest)} | {mesh: "global_buffer", len(nest) - 1: "dram"}
+    # Where each tensor's words come from and go to, for PEs (-1) and every level on the chip.
+    outside = {
+        (t, i): names[o] for t in tensors for i, o in zip([-1, *chip[t]], [*chip[t], len(nest) - 1], strict=True)
+    }
 
     def words_at(tensor: str, level: int, node: int, base: dict[str, int]) -> Words:
         """Words touched by loops at `level` and further in, and by spatial loops up to `node`."""
@@ -95,7 +101,7 @@ def count_words(schedule: Schedule) -> dict[Key, tuple[int, int]]:
             sent["outputs", frm, to, "reload"] += len(words)
             received["outputs", frm, to, "reload"] += len(words)
 
-    first_home = "global_buffer" if in_buffer["outputs"] else "dram"
+    first_home = outside["outputs", -1]
     counted_inside = [x for x in loops if x[0] <= store["outputs"] or x[3] == "spatial"]
     group_sizes: dict[Words, int] = {}
     pe_outputs: dict[int, Words] = {}
@@ -106,42 +112,47 @@ def count_words(schedule: Schedule) -> dict[Key, tuple[int, int]]:
             pe: tile("outputs", store["outputs"], mesh - 1, base_of(store["outputs"], indices, offsets))
             for pe, offsets in pes.items()
         }
-        leaving = {w for pe, w in pe_outputs.items() if w != new_outputs[pe]}
+        # MACs that take words directly hold nothing from one iteration to the next.
+        direct = store["outputs"] < 0
+        leaving = {w for pe, w in pe_outputs.items() if w != new_outputs[pe] or direct}
         for words in sorted(leaving, key=sorted):
             leave(words, None, "pe", first_home, group_sizes[words])
-        arriving = {w for pe, w in new_outputs.items() if w != pe_outputs.get(pe)}
-        if in_buffer["outputs"]:
-            mine = tile("outputs", mesh, mesh, base_of(mesh, indices, {}))
-            old = held.get(("outputs", "buffer"))
+        arriving = {w for pe, w in new_outputs.items() if w != pe_outputs.get(pe) or direct}
+        changed = []
+        for level in chip["outputs"]:
+            mine = tile("outputs", level, level, base_of(level, indices, {}))
+            old = held.get(("outputs", level))
             if old != mine:
                 if old is not None:
-                    leave(old, None, "global_buffer", "dram", 1)
-                come(mine, "dram", "global_buffer")
-                held["outputs", "buffer"] = mine
+                    leave(old, None, names[level], outside["outputs", level], 1)
+                changed.append(level)
+                held["outputs", level] = mine
+        for level in reversed(changed):
+            come(held["outputs", level], outside["outputs", level], names[level])
         for words in sorted(arriving, key=sorted):
             come(words, first_home, "pe")
         pe_outputs = new_outputs
         group_sizes = dict(Counter(new_outputs.values()))
 
         for tensor in ("weights", "inputs"):
-            near = "global_buffer" if in_buffer[tensor] else "dram"
-            if in_buffer[tensor]:
-                mine = tile(tensor, mesh, mesh, base_of(mesh, indices, {}))
-                old = held.get((tensor, "buffer"), frozenset())
+            near = outside[tensor, -1]
+            for level in chip[tensor]:
+                mine = tile(tensor, level, level, base_of(level, indices, {}))
+                old = held.get((tensor, level), frozenset())
                 if mine != old:
                     fresh = len(mine - old) if halo else len(mine)
-                    sent[tensor, "dram", "global_buffer", "fill"] += fresh
-                    received[tensor, "dram", "global_buffer", "fill"] += fresh
-                    held[tensor, "buffer"] = mine
+                    sent[tensor, outside[tensor, level], names[level], "fill"] += fresh
+                    received[tensor, outside[tensor, level], names[level], "fill"] += fresh
+                    held[tensor, level] = mine
             groups: dict[Words, set[Words]] = {}
             for pe, offsets in pes.items():
                 mine = tile(tensor, store[tensor], mesh - 1, base_of(store[tensor], indices, offsets))
-                old = held.get((tensor, pe), frozenset())
+                old = held.get((tensor, "pe", pe), frozenset()) if store[tensor] >= 0 else frozenset()
                 if mine != old:
                     fresh_words = mine - old if halo else mine
                     received[tensor, near, "pe", "fill"] += len(fresh_words)
                     groups.setdefault(mine, set()).add(frozenset(fresh_words))
-                    held[tensor, pe] = mine
+                    held[tensor, "pe", pe] = mine
             for parts in groups.values():
                 assert len(parts) == 1, "PEs with the same tile need the same words"
                 sent[tensor, near, "pe", "fill"] += len(next(iter(parts)))
@@ -155,8 +166,8 @@ def count_words(schedule: Schedule) -> dict[Key, tuple[int, int]]:
                 done[touched(schedule, "outputs", index)] += 1
     for words in sorted(set(pe_outputs.values()), key=sorted):
         leave(words, None, "pe", first_home, group_sizes[words])
-    if in_buffer["outputs"]:
-        leave(held["outputs", "buffer"], None, "global_buffer", "dram", 1)
+    for level in chip["outputs"]:
+        leave(held["outputs", level], None, names[level], outside["outputs", level], 1)
     return {key: (sent[key], received[key]) for key in sent if sent[key]}
 
 

@@ -1,0 +1,32 @@
+"""Who hears of a transfer's arrival: of the whole, and where it matters of each of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nocsim.network import Arrival, ignore_arrival
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What to call, with the endpoint reached, when a transfer has arrived.
+
+    `whole` is called once a node, when all of it is there; `piece` (None: nobody asks) with the bytes of every message.
+    """
+
+    whole: Arrival
+    piece: Callable[[int, int], None] | None = None
+
+    def arrival(self, n_bytes: int, last: bool) -> Arrival:
+        """What to call for one message of the transfer, of so many bytes."""
+        piece = self.piece
+        if piece is None:
+            return self.whole if last else ignore_arrival
+
+        def arrived(endpoint: int) -> None:
+            piece(endpoint, n_bytes)
+            if last:
+                self.whole(endpoint)
+
+        return arrived

@@ -1,0 +1,184 @@
+"""Outputs in a memory on the chip: it collects tiles from further in, gives partial sums back, sends its own out."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import simpy
+
+from cosa.analytical.traffic import Node, Residency
+from nocsim.dataflow import Visit, visits
+from nocsim.delivery import Delivery
+from nocsim.dram_side import DramSide
+from nocsim.holder import Holder
+from nocsim.ledger import FlowKey, Ledger
+from nocsim.output_home import OutputSource, OutputWidths, leaving, reload
+from nocsim.progress import Counter
+
+if TYPE_CHECKING:
+    from nocsim.global_buffer import ChipMemory
+
+Process = Generator[Any, Any, None]
+
+
+class BufferedOutputs:
+    """Outputs in one memory on the chip; `outer` is the next one out that keeps them (None: the DRAM comes next).
+
+    Visits of the memory's own tile hold `per_visit` visits of each source. A set is open from the moment that an
+    earlier visit has left the memory; a source's tile is sent only then.
+    """
+
+    number = 0
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        memory: ChipMemory,
+        sources: tuple[Node, Residency],
+        own: Residency,
+        dram: DramSide,
+        widths: OutputWidths,
+        ledger: Ledger,
+        outer: BufferedOutputs | None = None,
+    ) -> None:
+        """`sources` are the name and residency of what sends its outputs here: PEs, or the memory next in."""
+        self._env, self.memory, self._outer = env, memory, outer
+        (self._from, self._theirs), self._own, self._dram, self._widths = sources, own, dram, widths
+        self._ledger = ledger
+        self._per_visit = self._theirs.visits // own.visits
+        self._sources: list[OutputSource] = []
+        self._received: dict[int, Counter] = {}
+        self._missing: dict[int, int] = {}
+        self._complete = Counter(env)
+        self.drained, self.reloaded = Counter(env), Counter(env)
+        self._loaded, self._written = Counter(env), Counter(env)
+        self._partial: dict[int, Any] = {}
+
+    def start(self, sources: list[Any]) -> None:
+        """See `OutputHome`; also begins what is further out."""
+        self._sources = sources
+        self._received = {source.number: Counter(self._env) for source in sources}
+        self._env.process(self._load())
+        self._env.process(self._drain())
+        if self._theirs.visits > self._theirs.distinct_tiles:
+            self._env.process(self._reload())
+        if self._outer is not None:
+            self._outer.start([self])
+
+    # ---- as a source of the memory next out
+
+    @property
+    def holder(self) -> Holder:
+        """See `OutputSource`."""
+        return self.memory
+
+    def room_for_visit(self, visit: int) -> int:
+        """See `OutputSource`."""
+        return visit - self.memory.buffers + 1
+
+    def hand_over(self, memory: ChipMemory, n_bytes: int, word_bits: int, delivery: Delivery) -> Process:
+        """See `OutputSource`."""
+        yield from self.memory.send("outputs", "outputs", 0, (memory,), n_bytes, word_bits, delivery)
+
+    # ---- from further in, and back
+
+    def store(self, source: OutputSource, visit: Visit) -> Process:
+        """Take a tile: returns when it has left its source."""
+        own = visit.number // self._per_visit
+        room = self.room_for_visit(own)
+        if self.drained.value < room:
+            yield self.drained.reach(room)
+        words, bits = self._theirs.tile.words, self._widths.bits(visit.final)
+        key = leaving(self._from, self.memory.name, visit)
+        self._ledger.sent(key, words)
+
+        def received(_: int) -> None:
+            self._ledger.received(key, words)
+            self._received[source.number].add()
+            missing = self._missing.get(own, self._per_visit * len(self._sources)) - 1
+            self._missing[own] = missing
+            while self._missing.get(self._complete.value) == 0:
+                del self._missing[self._complete.value]
+                self._complete.add()
+
+        delivery = self.memory.delivery(bits, received)
+        yield from source.hand_over(self.memory, self._widths.n_bytes(words, visit.final), bits, delivery)
+
+    def _reload(self) -> Process:
+        words, bits = self._theirs.tile.words, self._widths.partial_bits
+        n_bytes = self._widths.n_bytes(words, False)
+        key: FlowKey = ("outputs", self.memory.name, self._from, "reload")
+        for visit in visits(self._theirs):
+            if visit.first:
+                continue
+            own = visit.number // self._per_visit
+            if self._loaded.value <= own:
+                yield self._loaded.reach(own + 1)
+            for number, source in enumerate(self._sources):
+                room = source.room_for_visit(visit.number)
+                if source.drained.value < room:
+                    yield source.drained.reach(room)
+                received = self._received[source.number]
+                if received.value <= visit.previous:
+                    yield received.reach(visit.previous + 1)
+                delivery = reload(source, self._ledger, key, words, bits)
+                yield from self.memory.send(
+                    "partial sums", "outputs", number, (source.holder,), n_bytes, bits, delivery
+                )
+
+    # ---- outward, and back from there
+
+    def _load(self) -> Process:
+        """Have partial sums brought back before a visit that continues an earlier one."""
+        words, bits = self._own.tile.words, self._widths.partial_bits
+        n_bytes = self._widths.n_bytes(words, False)
+        key: FlowKey = ("outputs", "dram", self.memory.name, "reload")
+        reloads = 0
+        for visit in visits(self._own):
+            room = self.room_for_visit(visit.number)
+            if self.drained.value < room:
+                yield self.drained.reach(room)
+            if not visit.first:
+                reloads += 1
+                if self._outer is None:
+                    # A tile never follows itself, so with two sets at most the earlier visit has left the buffer.
+                    yield self._partial.pop(visit.previous)
+                    burst = self._dram.layout.first_burst("outputs", visit.tile_index)
+                    delivery = reload(self, self._ledger, key, words, bits)
+                    self._dram.read("partial sums", "outputs", (self.memory,), burst, n_bytes, delivery)
+                if self.reloaded.value < reloads:
+                    yield self.reloaded.reach(reloads)
+            self._loaded.add()
+
+    def _drain(self) -> Process:
+        for visit in visits(self._own):
+            if self._complete.value <= visit.number:
+                yield self._complete.reach(visit.number + 1)
+            if self._outer is None:
+                yield from self._write(visit)
+            else:
+                yield from self._outer.store(self, visit)
+            self.drained.add()
+
+    def _write(self, visit: Visit) -> Process:
+        """Send a tile to the DRAM; returns when it has left."""
+        words, bits = self._own.tile.words, self._widths.bits(visit.final)
+        written = self._env.event()
+        if not visit.final:
+            self._partial[visit.number] = written
+        key = leaving(self.memory.name, "dram", visit)
+        self._ledger.sent(key, words)
+
+        def done() -> None:
+            self._ledger.received(key, words)
+            self._written.add()
+            written.succeed()
+
+        burst = self._dram.layout.first_burst("outputs", visit.tile_index)
+        n_bytes = self._widths.n_bytes(words, visit.final)
+        yield from self._dram.write(self.memory, "outputs", burst, n_bytes, bits, done)
+
+    def finished(self) -> Any:
+        """See `OutputHome`."""
+        return self._outer.finished() if self._outer is not None else self._written.reach(self._own.visits)
