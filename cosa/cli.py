@@ -119,27 +119,56 @@ def schedule_command(
     budget_seconds: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Searches: stop after this time.")
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", help="Searches: processor cores.")] = 1,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Layers of a network at a time; of one layer, cores of a search.")
+    ] = 1,
+    cache: Annotated[
+        str | None, typer.Option(metavar="FOLDER|none", help="Where schedules of a network's layers are kept.")
+    ] = None,
     timing: Annotated[
         bool, typer.Option("--timing/--no-timing", help="Write wall-clock seconds into the file, or leave them out.")
     ] = True,
     output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FILE", help="Schedule file to write, YAML or JSON.")
+        str | None,
+        typer.Option("-o", "--output", metavar="PATH", help="Schedule file, YAML or JSON; of a network a folder."),
     ] = None,
 ) -> int:
-    """Schedule one layer on one architecture."""
+    """Schedule one layer, or all layers of a network, on one architecture."""
     from cosa import cli_search
 
-    cli_search.check_options(context, mapper)
+    whole = network is not None and layer is None and layer_file is None
+    cli_search.check_options(context, mapper, whole)
     _check_range("--time-limit", time_limit, 0 < time_limit <= 1e7, "seconds > 0 and <= 10000000")
     _check_range("--seed", seed, 0 <= seed < 2**31, f"a whole number from 0 to {2**31 - 1}")
     _check_range("--threads", threads, 1 <= threads <= 1024, "a whole number from 1 to 1024")
-    from cosa.api import find_architecture, schedule
+    from cosa.api import find_architecture, find_weights, schedule
 
-    found_layer = _layer(network, layer, layer_file)
+    if not whole:
+        found_layer = _layer(network, layer, layer_file)
     architecture = find_architecture(arch)
     if mesh is not None:
         architecture = architecture.with_mesh(mesh)
+    program: dict[str, Any] = {
+        "objective": objective or "cosa",
+        "formulation": formulation,
+        "as_published": as_published,
+        "precision": precision,
+        "weights": find_weights(weights, architecture),
+        "order_level": order_level,
+        "pad_primes_above": pad_primes_above,
+        "time_limit_seconds": time_limit,
+        "seed": seed,
+    }
+    if whole:
+        from cosa.cli_whole_network import schedule_whole_network
+
+        options: dict[str, Any] = program | {"workers": threads}
+        if mapper != "cosa":
+            budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
+            options = {"objective": objective, "budget": budget, "seed": seed}
+        return schedule_whole_network(
+            network or "", architecture, mapper, options, workers=workers, output=output, timing=timing, cache=cache
+        )
     if output is not None:
         check_output("-o", output, {"--layer-file": layer_file, "--arch": arch, "--weights": weights})
     if mapper != "cosa":
@@ -149,20 +178,7 @@ def schedule_command(
             result.save(output, timing=timing)
         _print_summary(result if timing else result.model_copy(update={"timing": None}), network, output)
         return cli_search.exit_code(result)
-    result = schedule(
-        found_layer,
-        architecture,
-        objective=objective or "cosa",
-        formulation=formulation,
-        as_published=as_published,
-        precision=precision,
-        weights=weights,
-        order_level=order_level,
-        pad_primes_above=pad_primes_above,
-        time_limit_seconds=time_limit,
-        seed=seed,
-        threads=threads,
-    )
+    result = schedule(found_layer, architecture, threads=threads, **program)
     if output is not None:
         result.save(output, timing=timing)
     _print_summary(result if timing else result.model_copy(update={"timing": None}), network, output)
@@ -189,10 +205,8 @@ def _layer(network: str | None, layer: str | None, layer_file: str | None) -> An
         raise InputError("needs --network", source="--layer", value=layer, allowed=choices)
     from cosa.networks import load_network
 
+    assert layer is not None
     table = load_network(network)
-    if layer is None:
-        names = ", ".join(entry.layer.name for entry in table.layers)
-        raise InputError("needs --layer", source="--network", value=network, allowed=f"one of {names}")
     return table.find(layer).layer
 
 

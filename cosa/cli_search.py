@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cosa.schedule import Schedule
     from cosa.workload import Layer
 
-SEARCH_ONLY = ("samples", "budget_evaluations", "budget_seconds", "workers")
+SEARCH_ONLY = ("samples", "budget_evaluations", "budget_seconds")
 PROGRAM_ONLY = (
     "as_published",
     "formulation",
@@ -28,8 +28,8 @@ PROGRAM_ONLY = (
 )
 
 
-def check_options(context: typer.Context, mapper: str) -> None:
-    """The mapper is known, and what stands on the command line is for it.
+def check_options(context: typer.Context, mapper: str, whole_network: bool = False) -> None:
+    """The mapper is known, and what stands on the command line is for it (and for a whole network, if it is one).
 
     Raises
     ------
@@ -38,7 +38,14 @@ def check_options(context: typer.Context, mapper: str) -> None:
     if mapper not in MAPPERS:
         allowed, nearest = ", ".join(MAPPERS), nearest_of(mapper, MAPPERS)
         raise InputError("no such mapper", source="--mapper", value=mapper, allowed=allowed, nearest=nearest)
-    foreign = SEARCH_ONLY if mapper == "cosa" else PROGRAM_ONLY
+    foreign: tuple[str, ...] = SEARCH_ONLY if mapper == "cosa" else PROGRAM_ONLY
+    if not whole_network:
+        given = context.get_parameter_source("cache")
+        if given is not None and given.name == "COMMANDLINE":
+            allowed = "with --network NAME and without --layer"
+            raise InputError("for whole networks", source="--cache", value=context.params["cache"], allowed=allowed)
+        if mapper == "cosa":
+            foreign = (*foreign, "workers")
     if mapper not in ("cosa", "random"):
         foreign = (*foreign, "samples")
     for name in foreign:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -275,6 +275,20 @@ def write_atomic(path: str | Path, text: str) -> None:
     """
     with whole_file(path) as stream:
         stream.write(text.encode())
+
+
+def file_stems(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
+    """A stem of a file for each name: the name where that is one, all different (in any case) and none of `taken`."""
+    found: list[str] = []
+    used = {stem.lower() for stem in taken}
+    for name in names:
+        first = stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", name).strip("._")[:100] or "layer"
+        number = 2
+        while stem.lower() in used:
+            stem, number = f"{first}_{number}", number + 1
+        used.add(stem.lower())
+        found.append(stem)
+    return found
 
 
 def _final(path: str | Path) -> Path:

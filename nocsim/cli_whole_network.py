@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 
 from cosa.errors import InputError
+from cosa.layer_pool import LayerProgress
+from cosa.result_cache import default_cache
 from cosa.terminal import check_output, out
-from nocsim.network_run import MAPPERS, NetworkResult, default_cache, run_network
+from nocsim.network_run import MAPPERS, NetworkResult, run_network
 
 
 def run_whole_network(
@@ -36,9 +36,7 @@ def run_whole_network(
     if json_file not in (None, "-"):
         check_output("--json", json_file, {"--arch": arch})
     folder = None if cache == "none" else Path(cache) if cache else default_cache()
-    result = run_network(
-        network, architecture, mapper=mapper, workers=workers, cache=folder, progress=_Progress(len(network.layers))
-    )
+    result = run_network(network, architecture, mapper=mapper, workers=workers, cache=folder, progress=LayerProgress())
     if json_file == "-":
         out(result.to_json())
     else:
@@ -46,26 +44,6 @@ def run_whole_network(
             result.to_file(json_file)
         out(text(result, len(network.layers)))
     return 0 if result.complete else 130
-
-
-class _Progress:
-    """A line on standard error that counts layers, with the time left; only on a terminal, only after two seconds."""
-
-    def __init__(self, layers: int) -> None:
-        self._started = time.monotonic()
-        self._first = 0
-        self._layers = layers
-
-    def __call__(self, done: int, layers: int) -> None:
-        elapsed = time.monotonic() - self._started
-        if not self._first:
-            self._first = done
-        if elapsed < 2 or not sys.stderr.isatty():
-            return
-        fresh = done - self._first
-        left = f", {elapsed / fresh * (layers - done):.0f} s left" if fresh else ""
-        end = "\n" if done == layers else ""
-        print(f"\r{done} of {layers} layers{left}   ", end=end, file=sys.stderr, flush=True)
 
 
 def text(result: NetworkResult, layers: int) -> str:

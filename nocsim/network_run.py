@@ -6,22 +6,17 @@ so that a second run reads them back. Any number of workers gives the same bytes
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import lru_cache
-from importlib import resources
-from multiprocessing import get_context
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 from cosa.arch import Architecture
-from cosa.errors import CosaError, InputError
-from cosa.files import FileModel, Model, write_atomic
+from cosa.errors import InputError
+from cosa.files import FileModel, Model
+from cosa.layer_pool import run_layers
 from cosa.networks import Network, NetworkLayer
+from cosa.result_cache import content_key, read_cached, write_cached
+from cosa.result_cache import source_digest as digest_of
 from cosa.version import version
 from cosa.workload import Layer
 
@@ -70,25 +65,9 @@ class NetworkResult(FileModel):
         return busy / cycles if cycles else 0.0
 
 
-def default_cache() -> Path:
-    """Where results are kept: below ``XDG_CACHE_HOME``, else below the user's ``.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "cosa-nocsim"
-
-
-@lru_cache(maxsize=1)
 def source_digest() -> str:
-    """Digest of the package's own sources: results of other code are not read back."""
-    digest = hashlib.sha256()
-    for package in ("cosa", "dram", "nocsim", "arch_configs.dram"):
-        root, *inner = package.split(".")
-        folder = resources.files(root)
-        for part in inner:
-            folder = folder / part
-        for path in sorted(Path(str(folder)).rglob("*")):
-            if path.suffix in (".py", ".yaml"):
-                digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()
+    """Digest of the sources that can change a run."""
+    return digest_of(("cosa", "dram", "nocsim", "arch_configs.dram"))
 
 
 def cache_key(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> str:
@@ -101,7 +80,7 @@ def cache_key(layer: Layer, architecture: Architecture, mapper: str, options: di
         "version": version(),
         "sources": source_digest(),
     }
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    return content_key(data)
 
 
 def run_layer(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +137,7 @@ def run_network(
     figures: dict[int, dict[str, Any]] = {}
     keys = [cache_key(entry.layer, architecture, mapper, options) for entry in network.layers]
     for number, key in enumerate(keys):
-        known = _read_cache(cache, key)
+        known = read_cached(cache, key)
         if known is not None:
             figures[number] = known
     missing = [number for number in range(len(keys)) if number not in figures]
@@ -166,10 +145,10 @@ def run_network(
     if progress:
         progress(len(figures), len(keys))
     try:
-        for number, found in _run_missing(network, missing, architecture, mapper, options, workers):
+        for number, found in run_layers(network, missing, run_layer, (architecture, mapper, options), workers):
             figures[number] = found
             if found["solver_status"] != "time_limit":  # more time, or another machine, may find a better one
-                _write_cache(cache, keys[number], found)
+                write_cached(cache, keys[number], found)
             if progress:
                 progress(len(figures), len(keys))
     except KeyboardInterrupt:
@@ -187,75 +166,3 @@ def run_network(
 
 def _entry(entry: NetworkLayer, figures: dict[str, Any]) -> LayerRun:
     return LayerRun(layer=entry.layer.name, count=entry.count, **figures)
-
-
-def _run_missing(
-    network: Network,
-    missing: list[int],
-    architecture: Architecture,
-    mapper: str,
-    options: dict[str, Any],
-    workers: int,
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Figures of the layers that no cache holds, as they are done."""
-    if workers == 1 or len(missing) < 2:
-        for number in missing:
-            yield number, _named(network, number, run_layer, architecture, mapper, options)
-        return
-    # Fresh processes: a fork of a process with solver threads can hang.
-    with ProcessPoolExecutor(
-        min(workers, len(missing)), mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent
-    ) as pool:
-        # Layers with most MACs first, so that no long one is left to the end.
-        order = sorted(missing, key=lambda number: -network.layers[number].layer.macs)
-        futures = {
-            pool.submit(run_layer, network.layers[number].layer, architecture, mapper, options): number
-            for number in order
-        }
-        try:
-            for future in as_completed(futures):
-                number = futures[future]
-                yield number, _named(network, number, lambda *_, f=future: f.result())
-        except BaseException:
-            # A layer under way is of no use any more, and may take long.
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    """Ctrl-C reaches a whole group of processes; the parent ends its workers, quietly."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _named(network: Network, number: int, call: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    """A layer's figures; an error says which layer it was."""
-    layer = network.layers[number].layer
-    try:
-        return call(layer, *arguments)
-    except CosaError as error:
-        named = CosaError(f"{network.name} {layer.name}: {error}")
-        named.exit_code = error.exit_code
-        raise named from error
-
-
-def _read_cache(cache: Path | None, key: str) -> dict[str, Any] | None:
-    if cache is None:
-        return None
-    try:
-        found = json.loads((cache / f"{key}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write_cache(cache: Path | None, key: str, figures: dict[str, Any]) -> None:
-    if cache is None:
-        return
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        write_atomic(cache / f"{key}.json", json.dumps(figures))
-    except (OSError, InputError):
-        # A cache that can't be written costs time the next time, nothing else.
-        return

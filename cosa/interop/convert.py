@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from cosa.arch import Architecture, load_architecture
 from cosa.errors import InputError, nearest_of
-from cosa.files import dump_yaml, read_data, read_text, require_writable, write_atomic
+from cosa.files import dump_yaml, file_stems, read_data, read_text, require_writable, write_atomic
 from cosa.interop.facts import facts_of
 from cosa.interop.nests import mapping_nest, plain_name
 from cosa.interop.nouns import Converted, architecture_of, schedule_of
@@ -308,15 +307,8 @@ def _schedule(inputs: Inputs, layer_name: str | None) -> Schedule:
 
 def _file_names(layers: Sequence[Layer]) -> dict[str, Layer]:
     """A file name for each layer: its own name where that is one, different in any case."""
-    result: dict[str, Layer] = {}
-    for layer in layers:
-        stem = re.sub(r"[^A-Za-z0-9._+-]+", "_", layer.name).strip("._")[:100] or "layer"
-        taken = {name.lower() for name in result}
-        number, name = 2, f"{stem}.yaml"
-        while name.lower() in taken:
-            name, number = f"{stem}_{number}.yaml", number + 1
-        result[name] = layer
-    return result
+    stems = file_stems([layer.name for layer in layers])
+    return {f"{stem}.yaml": layer for stem, layer in zip(stems, layers, strict=True)}
 
 
 def text_of_result(result: Noun | str, output: str | None) -> str:

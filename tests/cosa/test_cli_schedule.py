@@ -97,7 +97,11 @@ def test_the_api_gives_the_same_schedule(cosa: Cosa, tmp_path: Path, layer_file:
 
 CONTRADICTIONS: list[tuple[list[str], str]] = [
     ([], "no layer given"),
-    (["--network", "resnet50"], "--network: needs --layer (found 'resnet50'); allowed: one of input.2, "),
+    (["--network", "resnet"], "--network: no such network (found 'resnet')"),
+    ([*NAMED, "--workers", "2"], "--workers: the mapper cosa has no such option"),
+    ([*NAMED, "--cache", "none"], "--cache: for whole networks"),
+    (["--network", "dlrm", "--workers", "0"], "--workers: out of range"),
+    (["--network", "dlrm", "--samples", "3"], "--samples: the mapper cosa has no such option"),
     (["--layer", "input.8"], "--layer: needs --network"),
     (["--layer-file", "l.yaml", "--network", "resnet50"], "--layer-file: contradicts --network"),
     (["--layer-file", "l.yaml", "--layer", "input.8"], "--layer-file: contradicts --layer"),
