@@ -61,14 +61,24 @@ class DramMemory:
 
     def earliest_visible_cycle(self) -> int | None:
         """A cycle before which no access completes; None with nothing under way."""
-        cycles = [c for c in (channel.earliest_visible_cycle() for channel in self.channels) if c is not None]
-        return min(cycles) if cycles else None
+        first: int | None = None
+        for channel in self.channels:
+            cycle = channel.earliest_visible_cycle()
+            if cycle is not None and (first is None or cycle < first):
+                first = cycle
+        return first
 
     def advance(self, cycle: int) -> list[Access]:
         """Run all channels to `cycle`; the accesses done by then that a process has to hear of."""
         self.cycle = cycle
-        done = [tag for channel in self.channels if channel.pending for tag, _ in channel.advance(cycle)]
-        return [access for access in map(self._accesses.pop, done) if not access.quietly()]
+        heard: list[Access] = []
+        for channel in self.channels:
+            if channel.pending:
+                for tag, _ in channel.advance(cycle):
+                    access = self._accesses.pop(tag)
+                    if not access.quietly():
+                        heard.append(access)
+        return heard
 
 
 class IdealMemory:

@@ -184,11 +184,12 @@ class Mesh:
         if message not in self._gates:
             raise ValueError(f"message {message} does not wait for tokens")
         gate, link = self._gates[message]
-        state = self._state
-        state.tokens[gate] += tokens
-        first = int(state.queues[2 * link])
-        if first >= 0 and state.slot[(first << k.SLOT_SHIFT) + k.MESSAGE] == message:
-            state.planes[((link >> 6) << k.PLANE_SHIFT) + k.ACTIVE] |= np.uint64(1 << (link & 63)).astype(np.int64)
+        view = self._state.views
+        view.tokens[gate] += tokens
+        first = view.queues[2 * link]
+        if first >= 0 and view.slot[(first << k.SLOT_SHIFT) + k.MESSAGE] == message:
+            bit = link & 63
+            view.planes[((link >> 6) << k.PLANE_SHIFT) + k.ACTIVE] |= 1 << bit if bit < 63 else -1 << 63
             self._head[k.N_STILL] = 0
 
     def run(self, until: int) -> int:
