@@ -15,7 +15,7 @@ from typing import Any
 from cosa.arch import Architecture
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import KINDS, Axis, Expression, Kind, sliding_axes
-from cosa.mip.spans import span_table
+from cosa.mip.spans import ExtentTable, extent_table, log_span
 from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
 
 CountKey = tuple[int, Dim, int, Kind]
@@ -63,6 +63,7 @@ class Space:
         self.counts: dict[CountKey, Any] = {}
         self.selectors: dict[tuple[Dim, int], Any] = {}
         self._spans: dict[tuple[Axis, int], Expression] = {}
+        self._extents: dict[tuple[Axis, int], ExtentTable] = {}
         self.model = ConcreteModel()
         self.model.rows = ConstraintList()
         self._variables = 0
@@ -169,8 +170,15 @@ class Space:
     def log_span(self, axis: Axis, level: int) -> Expression:
         """Log of the true extent of a sliding axis over the loops of a level and further in."""
         if (axis, level) not in self._spans:
-            self._spans[axis, level] = span_table(self, axis, level, self.span_limit(level))
+            self._spans[axis, level] = log_span(self, axis, level)
         return self._spans[axis, level]
+
+    def extents(self, axis: Axis, level: int) -> ExtentTable:
+        """One binary for every (extent of outputs, extent of taps) of an axis that fits a level."""
+        if (axis, level) not in self._extents:
+            limit = self.span_limit(level)
+            self._extents[axis, level] = extent_table(self, axis, level, limit)
+        return self._extents[axis, level]
 
     def span_limit(self, level: int) -> int | None:
         """Words above which a span needs no entry at a level, for nothing that long fits there."""

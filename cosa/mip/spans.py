@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import log2
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +15,22 @@ if TYPE_CHECKING:
     from cosa.mip.space import Space
 
 
-def span_table(space: Space, axis: Axis, level: int, limit: int | None) -> Expression:
+ExtentTable = dict[tuple[int, int], Any]
+"""Binaries by (extent of outputs, extent of taps)."""
+
+
+def log_span(space: Space, axis: Axis, level: int) -> Expression:
     """Log of the true extent of a sliding axis over the loops of a level and further in.
 
-    One binary for every (extent of outputs, extent of taps), tied to the counts of the primes of both. Entries longer
-    than `limit` words are left out. An axis on which only one dimension moves by steps of 1 needs no table.
+    From the table of extents, tied to the counts of the primes of both dimensions. An axis on which only one dimension
+    moves by steps of 1 needs no table.
     """
     outputs, taps = space.longest(axis.outputs), space.longest(axis.taps)
     if taps == 1 and (axis.stride == 1 or outputs == 1):
         return space.log_extent((axis.outputs,), level)
     if outputs == 1 and axis.dilation == 1:
         return space.log_extent((axis.taps,), level)
-    table = extent_table(space, axis, level, lambda p, r: limit is None or axis_span(axis, p, r) <= limit)
+    table = space.extents(axis, level)
     return sum(log2(axis_span(axis, *pair)) * binary for pair, binary in table.items() if axis_span(axis, *pair) > 1)
 
 
@@ -35,17 +39,15 @@ def axis_span(axis: Axis, outputs: int, taps: int) -> int:
     return window_span(outputs, taps, axis.stride, axis.dilation)
 
 
-def extent_table(
-    space: Space, axis: Axis, level: int, wanted: Callable[[int, int], bool]
-) -> dict[tuple[int, int], Any]:
-    """One binary for every wanted (extent of outputs, extent of taps) over the loops of a level and further in.
+def extent_table(space: Space, axis: Axis, level: int, limit: int | None) -> ExtentTable:
+    """One binary for every (extent of outputs, extent of taps) over the loops of a level and further in.
 
-    Exactly one of them is 1, that of the extents which the counts have.
+    Exactly one of them is 1, that of the extents which the counts have. Spans above `limit` words are left out.
     """
     rows: list[tuple[tuple[int, int], Any, tuple[dict[int, int], dict[int, int]]]] = []
     for outputs, output_powers in _extents(space.bounds[axis.outputs]):
         for taps, tap_powers in _extents(space.bounds[axis.taps]):
-            if wanted(outputs, taps):
+            if limit is None or axis_span(axis, outputs, taps) <= limit:
                 rows.append(((outputs, taps), space.new_variable("binary"), (output_powers, tap_powers)))
     space.require(sum(binary for _, binary, _ in rows) == 1)
     for side, dim in enumerate((axis.outputs, axis.taps)):

@@ -1,0 +1,182 @@
+"""Mappings as small arrays, and all neighbours of one: what searches over mappings step through.
+
+A mapping is the bounds of its temporal and spatial loops, [level, dimension] each, and an order of every level's
+temporal loops. Neighbours differ by one prime factor moved between two places, by two factors exchanged, or by one
+level's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cosa.analytical.batch import SPATIAL_AXES, MappingBatch
+from cosa.arch import Architecture
+from cosa.mip.factors import prime_factors
+from cosa.mip.quantities import Kind, order
+from cosa.workload import DIMS, TENSORS, Dim
+
+Array = npt.NDArray[Any]
+
+_ROW_MAJOR = SPATIAL_AXES.index("row_major")
+
+INNERMOST: tuple[tuple[Dim, ...], ...] = (
+    ("P", "Q", "N"),
+    ("Q", "P", "N"),
+    ("K",),
+    ("K", "P"),
+    ("K", "Q"),
+    ("R", "S", "C"),
+    ("S", "R", "C"),
+)
+"""Orders worth trying, by their innermost loops from the inside out: what stays, and which way a window slides."""
+
+
+def _permutation(innermost: Sequence[Dim]) -> list[int]:
+    """Dimension numbers, outer to inner."""
+    inside_out = [*innermost, *(dim for dim in reversed(order(DIMS, ())) if dim not in innermost)]
+    return [DIMS.index(dim) for dim in reversed(inside_out)]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One mapping: `bounds` int64 [2 (temporal, spatial), level, dimension], `orders` numbers in a table of orders."""
+
+    bounds: Array
+    orders: Array
+
+
+class Neighbourhood:
+    """Mappings of one architecture, with a table of loop orders."""
+
+    def __init__(self, architecture: Architecture, innermost: Sequence[Sequence[Dim]] = INNERMOST) -> None:
+        self.architecture = architecture
+        self.innermost = tuple(tuple(dims) for dims in innermost)
+        self._permutations = np.array([_permutation(dims) for dims in self.innermost], np.uint8)
+        self._instances = [x * y for x, y in (architecture.fanout(level) for level in self._levels)]
+
+    @cached_property
+    def _levels(self) -> range:
+        return range(len(self.architecture.levels))
+
+    def point(self, bounds: Mapping[tuple[int, Dim, Kind], int], innermost: Mapping[int, Sequence[Dim]]) -> Point:
+        """A mapping from factors and what stands innermost at each level."""
+        found = np.ones((2, len(self._levels), len(DIMS)), np.int64)
+        for (level, dim, kind), bound in bounds.items():
+            found[int(kind == "spatial"), level, DIMS.index(dim)] = bound
+        orders = [self._order(innermost.get(level, ())) for level in self._levels]
+        return Point(found, np.array(orders, np.int64))
+
+    def _order(self, innermost: Sequence[Dim]) -> int:
+        """The order of the table that agrees longest with the wish."""
+
+        def agreement(dims: tuple[Dim, ...]) -> int:
+            same = 0
+            for mine, wanted in zip(dims, innermost, strict=False):
+                if mine != wanted:
+                    break
+                same += 1
+            return same
+
+        return max(range(len(self.innermost)), key=lambda number: agreement(self.innermost[number]))
+
+    def factors(self, point: Point) -> dict[tuple[int, Dim, Kind], int]:
+        """Bounds by (level, dimension, kind), 1 left out."""
+        kinds: tuple[Kind, Kind] = ("temporal", "spatial")
+        return {
+            (int(level), DIMS[dim], kinds[kind]): int(point.bounds[kind, level, dim])
+            for kind, level, dim in zip(*np.nonzero(point.bounds > 1), strict=True)
+        }
+
+    def innermost_of(self, point: Point) -> dict[int, tuple[Dim, ...]]:
+        """What stands innermost at each level."""
+        return {level: self.innermost[number] for level, number in enumerate(point.orders)}
+
+    def neighbours(self, point: Point, exchanges: bool) -> tuple[Array, Array]:
+        """All neighbours: bounds [n, 2, level, dimension] and orders [n, level].
+
+        Within fan-outs; capacities are not looked at. `exchanges`: pairs of moves as well.
+        """
+        moves = self._moves(point)
+        moved = [_applied(point.bounds, (move,)) for move in moves]
+        if exchanges:
+            moved += self._exchanges(point, moves)
+        bounds = np.array(moved).reshape(-1, *point.bounds.shape)
+        bounds = bounds[self._within_fanouts(bounds)]
+        orders = np.repeat(point.orders[np.newaxis], len(bounds), axis=0)
+        other_orders = []
+        for level in self._levels:
+            if (point.bounds[0, level] > 1).sum() > 0:
+                for number in range(len(self.innermost)):
+                    if number != point.orders[level]:
+                        changed = point.orders.copy()
+                        changed[level] = number
+                        other_orders.append(changed)
+        if other_orders:
+            bounds = np.concatenate([bounds, np.repeat(point.bounds[np.newaxis], len(other_orders), axis=0)])
+            orders = np.concatenate([orders, np.array(other_orders)])
+        return bounds, orders
+
+    def _places(self) -> list[tuple[int, int]]:
+        return [(kind, level) for level in self._levels for kind in (0, 1) if kind == 0 or self._instances[level] > 1]
+
+    def _moves(self, point: Point) -> list[tuple[int, int, int, int, int, int]]:
+        """(dimension, prime, from kind, from level, to kind, to level) of every factor that can move."""
+        places = self._places()
+        return [
+            (dim, prime, kind, level, to_kind, to_level)
+            for dim in range(len(DIMS))
+            for kind, level in places
+            for prime in prime_factors(int(point.bounds[kind, level, dim]))
+            for to_kind, to_level in places
+            if (to_kind, to_level) != (kind, level)
+        ]
+
+    def _exchanges(self, point: Point, moves: list[tuple[int, int, int, int, int, int]]) -> list[Array]:
+        """Pairs of moves there and back between the same two places, of different factors."""
+        by_ends: dict[tuple[int, int, int, int], list[tuple[int, int, int, int, int, int]]] = {}
+        for move in moves:
+            by_ends.setdefault(move[2:], []).append(move)
+        found = []
+        for ends, there in by_ends.items():
+            back = by_ends.get((*ends[2:], *ends[:2]), [])
+            if ends < (*ends[2:], *ends[:2]):
+                found += [
+                    _applied(point.bounds, (one, other))
+                    for one in there
+                    for other in back
+                    if (one[0], one[1]) != (other[0], other[1])
+                ]
+        return found
+
+    def _within_fanouts(self, bounds: Array) -> Array:
+        used = bounds[:, 1].prod(axis=2)
+        fits: Array = (used <= np.array(self._instances)[np.newaxis]).all(axis=1)
+        return fits
+
+    def batch(self, bounds: Array, orders: Array) -> MappingBatch:
+        """Mappings as the batch evaluator takes them; spatial loops run row by row over the instances."""
+        mappings, levels, dims = len(bounds), len(self._levels), len(DIMS)
+        temporal_dims = self._permutations[orders]
+        keeps = np.array([[tensor in level.keeps for tensor in TENSORS] for level in self.architecture.levels])
+        return MappingBatch(
+            np.ascontiguousarray(temporal_dims),
+            np.take_along_axis(bounds[:, 0], temporal_dims.astype(np.int64), axis=2),
+            np.broadcast_to(np.arange(dims, dtype=np.uint8), (mappings, levels, dims)).copy(),
+            np.ascontiguousarray(bounds[:, 1]),
+            np.full((mappings, levels, dims), _ROW_MAJOR, np.uint8),
+            np.broadcast_to(keeps, (mappings, levels, len(TENSORS))).copy(),
+        )
+
+
+def _applied(bounds: Array, moves: Sequence[tuple[int, int, int, int, int, int]]) -> Array:
+    changed = bounds.copy()
+    for dim, prime, kind, level, to_kind, to_level in moves:
+        changed[kind, level, dim] //= prime
+        changed[to_kind, to_level, dim] *= prime
+    return changed

@@ -1,0 +1,89 @@
+"""Steepest descent over the neighbours of a mapping, on the exact evaluator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cosa.analytical.batch import BatchEvaluator, BatchResult
+from cosa.mappers.neighbours import Neighbourhood, Point
+
+Array = npt.NDArray[Any]
+
+Score = Callable[[BatchResult], tuple[Array, Array]]
+"""What to minimise of every mapping, and what settles ties."""
+
+
+def latency(result: BatchResult) -> tuple[Array, Array]:
+    """Cycles, then energy."""
+    return result.cycles.astype(np.float64), result.energy_pj
+
+
+def energy(result: BatchResult) -> tuple[Array, Array]:
+    """Energy, then cycles."""
+    return result.energy_pj, result.cycles.astype(np.float64)
+
+
+def edp(result: BatchResult) -> tuple[Array, Array]:
+    """Energy times cycles."""
+    return result.energy_pj * result.cycles, result.energy_pj
+
+
+SCORES: dict[str, Score] = {"latency": latency, "energy": energy, "edp": edp}
+
+
+@dataclass(frozen=True)
+class Polished:
+    """Where a descent ended: value, what settles ties, and how many mappings were evaluated. `fits` is false only
+    where no neighbour of the start fits."""
+
+    point: Point
+    value: float
+    second: float
+    evaluations: int
+    fits: bool
+
+
+def polish(
+    evaluator: BatchEvaluator,
+    neighbourhood: Neighbourhood,
+    start: Point,
+    score: Score,
+    *,
+    until: float | None = None,
+) -> Polished:
+    """Descend from a mapping until no neighbour is better; `until`: a time of `time.perf_counter` at which to stop.
+
+    Moves are tried before exchanges, which are many more.
+    """
+    evaluations = 0
+
+    def look(bounds: Array, orders: Array) -> tuple[Array, Array, Array]:
+        nonlocal evaluations
+        evaluations += len(bounds)
+        result = evaluator.evaluate(neighbourhood.batch(bounds, orders), detail=False)
+        first, second = score(result)
+        first = np.where(result.fits, first, np.inf)
+        return first, second, result.fits
+
+    first, second, fits = look(start.bounds[np.newaxis], start.orders[np.newaxis])
+    best = Polished(start, float(first[0]), float(second[0]), 1, bool(fits[0]))
+    exchanges = False
+    while True:
+        bounds, orders = neighbourhood.neighbours(best.point, exchanges)
+        if len(bounds):
+            first, second, fits = look(bounds, orders)
+            at = int(np.lexsort((second, first))[0])
+            if fits[at] and (first[at], second[at]) < (best.value, best.second):
+                best = Polished(Point(bounds[at], orders[at]), float(first[at]), float(second[at]), 0, True)
+                exchanges = False
+                if until is None or time.perf_counter() < until:
+                    continue
+        if exchanges or (until is not None and time.perf_counter() >= until):
+            return Polished(best.point, best.value, best.second, evaluations, best.fits)
+        exchanges = True

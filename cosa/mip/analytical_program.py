@@ -1,0 +1,220 @@
+"""The program on the analytical model: cycles and energy of a nest in Timeloop's accounting, as sums of powers.
+
+For a tensor at a level that keeps it, with the next level in that keeps it as its child (or the MACs):
+
+* sent: words fetched by the child, times the groups of instances in between that need different words;
+* fills: words that the level itself fetches from further out;
+* outputs come up as updates, as many as were sent; reads are those less the distinct words of an instance (a first
+  arrival needs no old value).
+
+Energy is every access times the energy of a word, over the physical arrays in use. Cycles are the largest of compute
+and, for each level with a bandwidth, its words over that bandwidth. See `cosa.analytical.timeloop` and
+`cosa.analytical.evaluation` for the rules; what the program does not model (words rounded up to blocks, reads that
+neighbours save) and under-estimates (sliding windows, positions shared by outputs and taps) is listed in
+`docs/reference/program.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log2, prod
+from typing import Any
+
+from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
+from cosa.analytical.footprint import box_words
+from cosa.arch import Architecture
+from cosa.mip.orders import Orders
+from cosa.mip.powers import Power
+from cosa.mip.quantities import Expression
+from cosa.mip.space import Space
+from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+
+_SHARE_STEPS = (1, 2, 3, 4, 6)
+"""Logs of (words / distinct words) from which on the reads of outputs are known better."""
+
+
+class AnalyticalProgram(Space):
+    """Cycles and energy of every nest of a layer, under-estimated; `cycles` and `energy` are linear expressions.
+
+    Parameters
+    ----------
+    layer, architecture, bounds: as for `Space`.
+    cycles_unit, energy_unit_pj: near the values of interest; `cycles` and `energy` count in them.
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        architecture: Architecture,
+        *,
+        cycles_unit: float,
+        energy_unit_pj: float,
+        bounds: Mapping[Dim, Sequence[int]] | None = None,
+    ) -> None:
+        super().__init__(layer, architecture, bounds)
+        self.orders = Orders(self, "timeloop")
+        self.cycles_unit, self.energy_unit_pj = cycles_unit, energy_unit_pj
+        self.powers: list[Power] = []
+        self._levels = range(len(architecture.levels))
+        self._children = {
+            (tensor, level): max(
+                (inner for inner in range(level) if tensor in architecture.levels[inner].keeps), default=-1
+            )
+            for tensor in TENSORS
+            for level in self._levels
+            if tensor in architecture.levels[level].keeps
+        }
+        self._add_capacities()
+        self.energy = self._energy()
+        self.cycles = self._cycles()
+
+    def power(self, name: str, exponent: Expression, unit: float) -> Any:
+        """A new term 2^exponent / unit."""
+        power = Power(self, name, exponent, unit)
+        self.powers.append(power)
+        return power.value
+
+    def _add_capacities(self) -> None:
+        """True sums of footprints; a tensor alone exactly, several by tangents."""
+        for level in self._levels:
+            words = self.architecture.usable_words(level)
+            kept = self.architecture.levels[level].keeps
+            if words is None:
+                continue
+            for tensor in kept:
+                room = words - (len(kept) - 1)
+                self.require(self.log_tile(tensor, level) <= log2(room + 0.5))
+            if len(kept) > 1:
+                parts = [self.power(f"{level} {tensor} tile", self.log_tile(tensor, level), words) for tensor in kept]
+                self.require(sum(parts) <= 1 + 0.5 / words)
+
+    # Words
+
+    def log_sent(self, tensor: Tensor, level: int) -> Expression:
+        """Log of the words that one instance of a level sends inward (outputs: receives)."""
+        child = self._children[tensor, level]
+        groups = self.orders.log_groups(tensor, range(child + 1, level + 1))
+        return self.orders.log_fetched(tensor, child) + groups
+
+    def log_spatial(self, dims: Sequence[Dim], above: int) -> Expression:
+        """Log of the spatial loops of `dims` at all levels further out than one."""
+        outside = range(above + 1, len(self.architecture.levels))
+        return sum((self.log_loops(dims, level, ("spatial",)) for level in outside), 0.0)
+
+    def log_compute(self) -> Expression:
+        """Log of all temporal loops."""
+        return sum((self.log_loops(DIMS, level, ("temporal",)) for level in self._levels), 0.0)
+
+    def output_words(self) -> float:
+        """Words of the outputs without padding: the least that any padded layer has."""
+        return float(box_words(self.layer, "outputs", self.layer.bounds))
+
+    # Energy
+
+    def _energy(self) -> Expression:
+        macs = self.layer.macs * mac_energy_pj(self.architecture)
+        total: Expression = macs / self.energy_unit_pj
+        for (tensor, level), _ in self._children.items():
+            entry = self.architecture.levels[level]
+            per_word = vector_access_energy_pj(self.architecture, level) / entry.block_words
+            if per_word == 0:
+                continue
+            arrays = self._log_arrays(level)
+            unit = self.energy_unit_pj / per_word
+            name = f"{level} {tensor}"
+            sent = self.log_sent(tensor, level) + arrays
+            moved = self.power(f"{name} sent", sent, unit)
+            total = total + moved
+            if level != self._levels[-1]:
+                fills = self.orders.log_fetched(tensor, level) + arrays
+                total = total + self.power(f"{name} fills", fills, unit)
+            if tensor == "outputs":
+                total = total + self._output_reads(level, sent, moved, unit)
+        return total
+
+    def _log_arrays(self, level: int) -> Expression:
+        """Log of the physical arrays in use: the instances, at most one for each cluster there is."""
+        used = self.log_spatial(DIMS, level)
+        cluster = self.architecture.levels[level].cluster_size
+        if cluster == 1:
+            return used
+        most = log2(self.architecture.instances(level) // cluster)
+        if not self._may_exceed(level, most):
+            return used
+        arrays, full = self.new_variable("continuous", most), self.new_variable("binary")
+        longest = log2(self.architecture.instances(level) + 0.5)
+        # The smaller of the two: all arrays, or the instances in use where those are fewer.
+        self.require(arrays >= most * full)
+        self.require(arrays >= used - longest * full)
+        self.require(used >= most * full)
+        return arrays
+
+    def _may_exceed(self, level: int, most: float) -> bool:
+        return log2(self.architecture.instances(level)) > most
+
+    def _output_reads(self, level: int, log_sent: Expression, sent: Any, unit: float) -> Expression:
+        """Reads of outputs: words that arrive less the distinct ones of an instance, which need no old value."""
+        outside = range(level + 1, len(self.architecture.levels))
+        if prod(x * y for x, y in (self.architecture.fanout(outer) for outer in outside)) == 1 and not self.selectors:
+            # One instance holds all outputs: a constant.
+            return sent - self.output_words() / unit
+        # log2(1 - 1 / r) of r = words / distinct words, from below by steps.
+        relevant = [dim for dim in DIMS if dim in RELEVANT["outputs"]]
+        distinct = sum((self._log_bound(dim) for dim in relevant), 0.0) - self.log_spatial(relevant, level)
+        ratio = log_sent - self._log_arrays(level) - distinct
+        longest = sum(log2(self.longest(dim)) for dim in DIMS)
+        share: Expression = -60.0
+        previous = -60.0
+        for step in _SHARE_STEPS:
+            reached = self.new_variable("binary")
+            self.require(ratio <= step - 1e-6 + longest * reached)
+            here = log2(1 - 2.0**-step)
+            share = share + (here - previous) * reached
+            previous = here
+        return self.power(f"{level} outputs reads", log_sent + share, unit)
+
+    def _log_bound(self, dim: Dim) -> Expression:
+        return self.log_extent((dim,), self._levels[-1])
+
+    # Cycles
+
+    def _cycles(self) -> Any:
+        cycles = self.new_variable("continuous")
+        self.model.rows.add(cycles >= self.power("compute", self.log_compute(), self.cycles_unit))
+        for level in self._levels:
+            entry = self.architecture.levels[level]
+            kept = [tensor for tensor in TENSORS if tensor in entry.keeps]
+            for direction, bandwidth in (
+                ("read", entry.read_bandwidth_words_per_cycle),
+                ("write", entry.write_bandwidth_words_per_cycle),
+            ):
+                if bandwidth is None:
+                    continue
+                unit = self.cycles_unit * bandwidth
+                words: Expression = 0.0
+                for tensor in kept:
+                    words = words + self._words(tensor, level, direction, unit)
+                self.require(cycles >= words)
+        return cycles
+
+    def _words(self, tensor: Tensor, level: int, direction: str, unit: float) -> Expression:
+        """Words of one instance in a direction, in `unit`."""
+        name = f"{level} {tensor} {direction}"
+        sent = self.log_sent(tensor, level)
+        if direction == "write":
+            total: Expression = 0.0
+            if level != self._levels[-1]:
+                total = total + self.power(f"{name} fills", self.orders.log_fetched(tensor, level), unit)
+            return total + (self.power(name, sent, unit) if tensor == "outputs" else 0.0)
+        if tensor != "outputs":
+            return self.power(name, sent, unit)
+        arrays = prod(x * y for x, y in (self.architecture.fanout(outer) for outer in range(level + 1, len(self._levels))))
+        if arrays == 1 and not self.selectors:
+            return self.power(name, sent, unit) - self.output_words() / unit
+        # Without a constant to take off, whether there are reads at all is what is counted: half of the words at least.
+        again = self.new_variable("binary")
+        relevant = [dim for dim in DIMS if dim in RELEVANT["outputs"]]
+        distinct = sum((self._log_bound(dim) for dim in relevant), 0.0) - self.log_spatial(relevant, level)
+        longest = sum(log2(self.longest(dim)) for dim in DIMS)
+        self.require(sent - distinct <= 1 - 1e-6 + longest * again)
+        return self.power(name, sent - 1 - 60 * (1 - again), unit)

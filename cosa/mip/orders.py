@@ -1,0 +1,218 @@
+"""Loop orders in the program: by what is innermost at each level, not by order binaries.
+
+Order matters only through which tensor stays where it is. The loops that a tensor does not depend on are P, Q, N for
+weights, K for inputs, and R, S, C for outputs. These groups do not meet, so of all orders of a level only three are not
+dominated, told by the group that stands innermost; any other order starts with a loop of one of them and is as good as
+that one at most. A tensor's tile stays through the loops of its group, and on through the next level out where none of
+its relevant loops stands before.
+
+Where a window slides over the inputs, the innermost loop that moves them decides as well: along its axis only a strip is
+new. So a mode names that loop too.
+
+`rule` says who remembers: ``timeloop``: the strip only if the sliding loop is the innermost of all (rule 3 of
+`cosa.analytical.timeloop`); ``exact``: if it is the innermost of those that move the inputs.
+"""
+
+from __future__ import annotations
+
+from math import log2, prod
+from typing import Any, Literal
+
+from cosa.mip.quantities import Axis, Expression, sliding_axes
+from cosa.mip.space import Space
+from cosa.mip.spans import axis_span
+from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Tensor
+
+GROUPS: dict[Tensor, tuple[Dim, ...]] = {"weights": ("P", "Q", "N"), "inputs": ("K",), "outputs": ("R", "S", "C")}
+"""Loops that leave a tensor where it is."""
+
+Rule = Literal["timeloop", "exact"]
+
+
+class Orders:
+    """Modes of every level of a space, and the logs of visits and fetched words that follow from them."""
+
+    def __init__(self, space: Space, rule: Rule) -> None:
+        self.space, self.rule = space, rule
+        self._levels = range(1, len(space.architecture.levels))
+        self._axes = [
+            axis
+            for axis in sliding_axes(space.layer)
+            if space.longest(axis.taps) > 1 and space.longest(axis.outputs) > 1
+        ]
+        self.modes: dict[tuple[int, Tensor], Any] = {}
+        self.sliding: dict[tuple[int, Dim], Any] = {}
+        self._clear: dict[tuple[int, Tensor | None], Any] = {}
+        self._slides: dict[int, Expression] = {}
+        self._visits: dict[tuple[Tensor, int], Expression] = {}
+        self._credits: dict[int, Expression] = {}
+        for level in self._levels:
+            for tensor in TENSORS:
+                self.modes[level, tensor] = space.new_variable("binary")
+            space.require(sum(self.modes[level, tensor] for tensor in TENSORS) == 1)
+            self._add_sliding(level)
+
+    def _add_sliding(self, level: int) -> None:
+        dims = [dim for axis in self._axes for dim in (axis.outputs, axis.taps)]
+        for dim in dims:
+            self.sliding[level, dim] = self.space.new_variable("binary")
+            blocking: tuple[Tensor, ...] = ("outputs",) if dim in GROUPS["weights"] else ("weights",)
+            if self.rule == "timeloop":
+                blocking = (*blocking, "inputs")
+            self.space.require(self.sliding[level, dim] <= 1 - sum(self.modes[level, tensor] for tensor in blocking))
+        if dims:
+            self.space.require(sum(self.sliding[level, dim] for dim in dims) <= 1)
+
+    def clear(self, level: int, tensor: Tensor | None) -> Any:
+        """A binary that may be 1 only where no temporal loop of a level moves a tensor (None: where it has none)."""
+        if (level, tensor) not in self._clear:
+            binary = self.space.new_variable("binary")
+            dims = DIMS if tensor is None else RELEVANT[tensor]
+            for dim in DIMS:
+                for prime, multiplicity in self.space.factors[dim].items():
+                    count = self.space.counts.get((level, dim, prime, "temporal"))
+                    if dim in dims and count is not None:
+                        self.space.require(count <= multiplicity - multiplicity * binary)
+            self._clear[level, tensor] = binary
+        return self._clear[level, tensor]
+
+    def log_visits(self, tensor: Tensor, child: int) -> Expression:
+        """Log of how many tiles a level holds one after another; `child` -1: the words of a MAC, which holds none."""
+        if (tensor, child) not in self._visits:
+            self._visits[tensor, child] = self._log_visits(tensor, child)
+        return self._visits[tensor, child]
+
+    def _log_visits(self, tensor: Tensor, child: int) -> Expression:
+        space, total = self.space, 0.0
+        outside = range(child + 1, len(space.architecture.levels))
+        if child < 0:
+            return sum((space.log_loops(DIMS, level, ("temporal",)) for level in outside), 0.0)
+        moving = [dim for dim in DIMS if dim in RELEVANT[tensor]]
+        staying = GROUPS[tensor]
+        longest = sum(log2(space.longest(dim)) for dim in staying)
+        for level in outside:
+            total = total + space.log_loops(moving, level, ("temporal",))
+            loops = space.log_loops(staying, level, ("temporal",))
+            if longest == 0:
+                continue
+            counted, skipped = space.new_variable("continuous", longest), space.new_variable("binary")
+            space.require(counted >= loops - longest * skipped)
+            space.require(skipped <= self.modes[level, tensor] + self.clear(level, tensor))
+            for inner in range(child + 1, level):
+                space.require(skipped <= self.clear(inner, tensor))
+            total = total + counted
+        return total
+
+    def log_fetched(self, tensor: Tensor, child: int) -> Expression:
+        """Log of the words that one instance of a level fetches over the run (under-estimated where a window slides)."""
+        tile = 0.0 if child < 0 else self.space.log_tile(tensor, child)
+        fetched = self.log_visits(tensor, child) + tile
+        return fetched - self._credit(child) if tensor == "inputs" and child >= 0 else fetched
+
+    def _credit(self, child: int) -> Expression:
+        """Log of what sliding windows save: the whole tile over the strip that is new."""
+        if child not in self._credits:
+            space, top = self.space, len(self.space.architecture.levels)
+            total: Expression = 0.0
+            allowed = []
+            for axis in self._axes:
+                table = space.extents(axis, child)
+                for dim in (axis.outputs, axis.taps):
+                    gains = {pair: log2(_gain(axis, dim, pair, 1)) for pair in table}
+                    largest = max(gains.values())
+                    if largest == 0:
+                        continue
+                    gain, slides = space.new_variable("continuous", largest), space.new_variable("binary")
+                    allowed.append(slides)
+                    space.require(gain <= largest * slides)
+                    space.require(gain <= sum(gains[pair] * table[pair] for pair in table if gains[pair]))
+                    # A sweep of n steps fetches at least one whole tile: it saves no more than a factor of n.
+                    outside = range(child + 1, top)
+                    space.require(gain <= sum(space.log_loops((dim,), level, ("temporal",)) for level in outside))
+                    self._add_slide(child, dim, slides)
+                    self._add_spread(axis, dim, child, table, gain, largest)
+                    total = total + gain
+            if allowed:
+                space.require(sum(allowed) <= 1)
+            self._credits[child] = total
+        return self._credits[child]
+
+    def _add_slide(self, child: int, dim: Dim, slides: Any) -> None:
+        """`slides` needs a level whose innermost moving loop is over `dim`, and nothing that moves further in."""
+        remembered: Tensor | None = None if self.rule == "timeloop" else "inputs"
+        at = []
+        for level in range(child + 1, len(self.space.architecture.levels)):
+            here = self.space.new_variable("binary")
+            self.space.require(here <= self.sliding[level, dim])
+            for inner in range(child + 1, level):
+                self.space.require(here <= self.clear(inner, remembered))
+            at.append(here)
+        self.space.require(slides <= sum(at))
+
+    def _add_spread(
+        self, axis: Axis, dim: Dim, child: int, table: dict[tuple[int, int], Any], gain: Any, largest: float
+    ) -> None:
+        """Instances side by side along the axis make each step longer: at least twice as long, where there are two."""
+        space = self.space
+        spread = space.new_variable("binary")
+        found = False
+        for level in range(child + 1, len(space.architecture.levels)):
+            for prime, multiplicity in space.factors[dim].items():
+                count = space.counts.get((level, dim, prime, "spatial"))
+                if count is not None:
+                    space.require(count <= multiplicity * spread)
+                    found = True
+        if found:
+            gains = {pair: log2(_gain(axis, dim, pair, 2)) for pair in table}
+            saved = sum((gains[pair] * table[pair] for pair in table if gains[pair]), 0.0)
+            space.require(gain <= saved + largest * (1 - spread))
+
+    def log_groups(self, tensor: Tensor, levels: range) -> Expression:
+        """Log of how many groups of instances below some levels need different words (inputs: at least).
+
+        An output and a filter loop over instances move the inputs along the same axis; positions that coincide are at
+        most so many that the longer loop's are left.
+        """
+        space, total = self.space, 0.0
+        for level in levels:
+            if tensor != "inputs":
+                dims = [dim for dim in DIMS if dim in RELEVANT[tensor]]
+                total = total + space.log_loops(dims, level, ("spatial",))
+                continue
+            total = total + space.log_loops(("C", "N", "G"), level, ("spatial",))
+            for axis in sliding_axes(space.layer):
+                sides = [
+                    dim
+                    for dim in (axis.outputs, axis.taps)
+                    if any((level, dim, prime, "spatial") in space.counts for prime in space.factors[dim])
+                ]
+                if len(sides) < 2:
+                    total = total + space.log_loops(sides, level, ("spatial",))
+                    continue
+                longer = space.new_variable("continuous", log2(prod(space.architecture.fanout(level)) + 0.5))
+                for dim in sides:
+                    space.require(longer >= space.log_loops((dim,), level, ("spatial",)))
+                total = total + longer
+        return total
+
+    # After solving
+
+    def innermost(self) -> dict[int, tuple[Dim, ...]]:
+        """The loops that the solution puts innermost at each level, from the inside out."""
+        found: dict[int, tuple[Dim, ...]] = {}
+        for level in self._levels:
+            tensor = max(TENSORS, key=lambda name: self.modes[level, name].value)
+            slides = [dim for (at, dim), binary in self.sliding.items() if at == level and binary.value > 0.5]
+            group = GROUPS[tensor]
+            if self.rule == "timeloop" or not slides or slides[0] in group:
+                found[level] = (*slides, *(dim for dim in group if dim not in slides))
+            else:
+                found[level] = (*group, *slides)
+        return found
+
+
+def _gain(axis: Axis, dim: Dim, pair: tuple[int, int], side_by_side: int) -> float:
+    """Words of a tile along an axis over those that a step along `dim` brings."""
+    outputs, taps = pair
+    step = outputs * axis.stride if dim == axis.outputs else taps * axis.dilation
+    return max(1.0, axis_span(axis, outputs, taps) / (step * side_by_side))
