@@ -1,0 +1,134 @@
+"""The analytical model as the certified search sees it: exact figures of mappings, descent on them, and its program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from cosa.analytical.batch import BatchEvaluator
+from cosa.arch import Architecture
+from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.polish import Score, polish
+from cosa.mip.analytical_program import AnalyticalProgram
+from cosa.mip.orders import Orders
+from cosa.mip.powers import Power
+from cosa.workload import DIMS, Dim, Layer
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Exact figures of a mapping in a model."""
+
+    cycles: float
+    energy_pj: float
+
+    @property
+    def edp(self) -> float:
+        """Energy times cycles."""
+        return self.cycles * self.energy_pj
+
+    def value(self, objective: str) -> tuple[float, float]:
+        """What an objective minimises, and what settles ties."""
+        if objective == "latency":
+            return self.cycles, self.energy_pj
+        if objective == "energy":
+            return self.energy_pj, self.cycles
+        return self.edp, self.energy_pj
+
+
+class CostProgram(Protocol):
+    """A program whose `cycles` and `energy` never exceed the model's figures; both in their units."""
+
+    model: Any
+    orders: Orders
+    powers: list[Power]
+    cycles: Any
+    energy: Any
+    cycles_unit: float
+    energy_unit_pj: float
+
+    def require(self, row: Any) -> None:
+        """Add a constraint."""
+
+    def decode_bounds(self) -> dict[Any, int]:
+        """Bounds of the solution."""
+
+
+class CostModel(Protocol):
+    """What the certified search needs of a model."""
+
+    neighbourhood: Neighbourhood
+
+    def figures(self, point: Point) -> Figures | None:
+        """Exact figures, None where the mapping does not fit."""
+
+    def descend(self, point: Point, score: Score, until: float | None) -> tuple[Point, int]:
+        """A mapping at least as good, and how many were evaluated."""
+
+    def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
+        """The program of the layer."""
+
+
+class AnalyticalModel:
+    """Timeloop's accounting of one layer on one architecture.
+
+    Parameters
+    ----------
+    bounds: for a dimension, the bounds it may be padded to, the layer's own among them.
+    """
+
+    def __init__(
+        self, layer: Layer, architecture: Architecture, bounds: Mapping[Dim, Sequence[int]] | None = None
+    ) -> None:
+        self.layer, self.architecture, self.bounds = layer, architecture, dict(bounds or {})
+        self.neighbourhood = Neighbourhood(architecture)
+        self._evaluators: dict[tuple[int, ...], BatchEvaluator] = {}
+
+    def evaluator(self, point: Point) -> BatchEvaluator:
+        """The evaluator of the layer as a mapping pads it."""
+        sizes = tuple(int(size) for size in point.bounds.prod(axis=(0, 1)))
+        if sizes not in self._evaluators:
+            layer = self.layer
+            if sizes != tuple(layer.bounds[dim] for dim in DIMS):
+                layer = layer.model_copy(update=dict(zip(DIMS, sizes, strict=True)))
+            self._evaluators[sizes] = BatchEvaluator(layer, self.architecture)
+        return self._evaluators[sizes]
+
+    def figures(self, point: Point) -> Figures | None:
+        """See `CostModel`."""
+        batch = self.neighbourhood.batch(point.bounds[np.newaxis], point.orders[np.newaxis])
+        result = self.evaluator(point).evaluate(batch, detail=False)
+        if not result.fits[0]:
+            return None
+        return Figures(float(result.cycles[0]), float(result.energy_pj[0]))
+
+    def descend(self, point: Point, score: Score, until: float | None) -> tuple[Point, int]:
+        """See `CostModel`."""
+        found = polish(self.evaluator(point), self.neighbourhood, point, score, until=until)
+        return found.point, found.evaluations
+
+    def program(self, cycles_unit: float, energy_unit_pj: float) -> AnalyticalProgram:
+        """See `CostModel`."""
+        return AnalyticalProgram(
+            self.layer,
+            self.architecture,
+            cycles_unit=cycles_unit,
+            energy_unit_pj=energy_unit_pj,
+            bounds=self.bounds,
+        )
+
+
+def outermost_only(layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood) -> Point:
+    """The mapping that always fits: every loop at the outermost level."""
+    top = len(architecture.levels) - 1
+    bounds = {(top, dim, "temporal"): bound for dim, bound in layer.bounds.items() if bound > 1}
+    return neighbourhood.point(bounds, {})  # type: ignore[arg-type]
+
+
+def padded_size(layer: Layer, point: Point) -> dict[Dim, int]:
+    """Bounds that a mapping pads, by dimension."""
+    sizes = point.bounds.prod(axis=(0, 1))
+    return {dim: int(size) for dim, size in zip(DIMS, sizes, strict=True) if int(size) != layer.bounds[dim]}
