@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from cosa.analytical.batch import BatchEvaluator
+from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
+from cosa.analytical.network_batch import Constants, NetworkEvaluator
 from cosa.arch import Architecture
 from cosa.mappers.neighbours import Neighbourhood, Point
-from cosa.mappers.polish import Score, polish
+from cosa.mappers.polish import Evaluator, Score, polish
 from cosa.mip.analytical_program import AnalyticalProgram
+from cosa.mip.network_program import NetworkProgram
 from cosa.mip.orders import Orders
 from cosa.mip.powers import Power
 from cosa.workload import DIMS, Dim, Layer
@@ -85,17 +87,21 @@ class AnalyticalModel:
     ) -> None:
         self.layer, self.architecture, self.bounds = layer, architecture, dict(bounds or {})
         self.neighbourhood = Neighbourhood(architecture)
-        self._evaluators: dict[tuple[int, ...], BatchEvaluator] = {}
+        self._evaluators: dict[tuple[int, ...], Evaluator] = {}
 
-    def evaluator(self, point: Point) -> BatchEvaluator:
+    def evaluator(self, point: Point) -> Evaluator:
         """The evaluator of the layer as a mapping pads it."""
         sizes = tuple(int(size) for size in point.bounds.prod(axis=(0, 1)))
         if sizes not in self._evaluators:
             layer = self.layer
             if sizes != tuple(layer.bounds[dim] for dim in DIMS):
                 layer = layer.model_copy(update=dict(zip(DIMS, sizes, strict=True)))
-            self._evaluators[sizes] = BatchEvaluator(layer, self.architecture)
+            self._evaluators[sizes] = self.make_evaluator(layer)
         return self._evaluators[sizes]
+
+    def make_evaluator(self, layer: Layer) -> Evaluator:
+        """An evaluator of one layer, padded or not."""
+        return BatchEvaluator(layer, self.architecture)
 
     def figures(self, point: Point) -> Figures | None:
         """See `CostModel`."""
@@ -119,6 +125,63 @@ class AnalyticalModel:
             energy_unit_pj=energy_unit_pj,
             bounds=self.bounds,
         )
+
+
+class NetworkModel(AnalyticalModel):
+    """The simulated machine: cycles are predicted from its loads, energies are those of the analytical model.
+
+    Parameters
+    ----------
+    constants: weights of the prediction.
+    dram_bytes_per_cycle: what the DRAM's data bus carries (None: not modelled).
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        architecture: Architecture,
+        bounds: Mapping[Dim, Sequence[int]] | None = None,
+        *,
+        constants: Constants | None = None,
+        dram_bytes_per_cycle: float | None = None,
+    ) -> None:
+        super().__init__(layer, architecture, bounds)
+        self.constants = constants or Constants()
+        self.dram_bytes_per_cycle = dram_bytes_per_cycle
+
+    def make_evaluator(self, layer: Layer) -> _NetworkEvaluator:
+        """See `AnalyticalModel`."""
+        return _NetworkEvaluator(layer, self.architecture, self.constants, self.dram_bytes_per_cycle)
+
+    def program(self, cycles_unit: float, energy_unit_pj: float) -> NetworkProgram:
+        """See `CostModel`."""
+        return NetworkProgram(
+            self.layer,
+            self.architecture,
+            cycles_unit=cycles_unit,
+            energy_unit_pj=energy_unit_pj,
+            bounds=self.bounds,
+            constants=self.constants,
+            dram_bytes_per_cycle=self.dram_bytes_per_cycle,
+        )
+
+
+class _NetworkEvaluator:
+    """A batch evaluator whose cycles are the predicted ones of the machine."""
+
+    def __init__(
+        self, layer: Layer, architecture: Architecture, constants: Constants, dram_bytes_per_cycle: float | None
+    ) -> None:
+        self._analytical = BatchEvaluator(layer, architecture)
+        self._network = NetworkEvaluator(layer, architecture)
+        self._constants, self._dram_bytes_per_cycle = constants, dram_bytes_per_cycle
+
+    def evaluate(self, batch: MappingBatch, detail: bool = True) -> BatchResult:
+        """See `BatchEvaluator.evaluate`."""
+        result = self._analytical.evaluate(batch, detail)
+        loads = self._network.loads(batch)
+        cycles = self._network.predicted_cycles(loads, self._constants, self._dram_bytes_per_cycle)
+        return replace(result, cycles=cycles)
 
 
 def outermost_only(layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood) -> Point:

@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import SPATIAL_AXES, MappingBatch
 from cosa.arch import Architecture
+from cosa.mappers.nests import split_over_axes
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import Kind, order
+from cosa.schedule import Loop, ScheduleLevel
 from cosa.workload import DIMS, TENSORS, Dim
 
 Array = npt.NDArray[Any]
@@ -85,17 +87,21 @@ class Neighbourhood:
 
         return max(range(len(self.innermost)), key=lambda number: agreement(self.innermost[number]))
 
-    def factors(self, point: Point) -> dict[tuple[int, Dim, Kind], int]:
-        """Bounds by (level, dimension, kind), 1 left out."""
-        kinds: tuple[Kind, Kind] = ("temporal", "spatial")
-        return {
-            (int(level), DIMS[dim], kinds[kind]): int(point.bounds[kind, level, dim])
-            for kind, level, dim in zip(*np.nonzero(point.bounds > 1), strict=True)
-        }
-
-    def innermost_of(self, point: Point) -> dict[int, tuple[Dim, ...]]:
-        """What stands innermost at each level."""
-        return {level: self.innermost[number] for level, number in enumerate(point.orders)}
+    def nest(self, point: Point) -> tuple[ScheduleLevel, ...]:
+        """A mapping as a nest, outermost level first; spatial loops run along x and y where they fit so."""
+        found = []
+        for level, entry in enumerate(self.architecture.levels):
+            temporal, spatial = point.bounds[0, level], point.bounds[1, level]
+            loops = [
+                Loop(dim=DIMS[dim], bound=int(temporal[dim]))
+                for dim in self._permutations[point.orders[level]]
+                if temporal[dim] > 1
+            ]
+            along: dict[Dim, int] = {DIMS[dim]: int(spatial[dim]) for dim in np.flatnonzero(spatial > 1)}
+            for name, bound, axis in split_over_axes(along, *self.architecture.fanout(level)):
+                loops.append(Loop(dim=name, bound=bound, kind="spatial", axis=axis))
+            found.append(ScheduleLevel(level=entry.name, keeps=entry.keeps, loops=tuple(loops)))
+        return tuple(found[::-1])
 
     def neighbours(self, point: Point, exchanges: bool) -> tuple[Array, Array]:
         """All neighbours: bounds [n, 2, level, dimension] and orders [n, level].

@@ -5,15 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from cosa.analytical.batch import BatchEvaluator, BatchResult
+from cosa.analytical.batch import BatchResult, MappingBatch
 from cosa.mappers.neighbours import Neighbourhood, Point
 
 Array = npt.NDArray[Any]
+
+class Evaluator(Protocol):
+    """What evaluates mappings."""
+
+    def evaluate(self, batch: MappingBatch, detail: bool = True) -> BatchResult:
+        """Figures of every mapping."""
+
 
 Score = Callable[[BatchResult], tuple[Array, Array]]
 """What to minimise of every mapping, and what settles ties."""
@@ -50,7 +57,7 @@ class Polished:
 
 
 def polish(
-    evaluator: BatchEvaluator,
+    evaluator: Evaluator,
     neighbourhood: Neighbourhood,
     start: Point,
     score: Score,

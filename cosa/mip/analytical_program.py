@@ -17,13 +17,14 @@ neighbours save) and under-estimates (sliding windows, positions shared by outpu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from math import log2, prod
 from typing import Any
 
 from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
 from cosa.analytical.footprint import box_words
 from cosa.arch import Architecture
-from cosa.mip.orders import Orders
+from cosa.mip.orders import Orders, Rule
 from cosa.mip.powers import Power
 from cosa.mip.quantities import Expression
 from cosa.mip.space import Space
@@ -42,6 +43,8 @@ class AnalyticalProgram(Space):
     cycles_unit, energy_unit_pj: near the values of interest; `cycles` and `energy` count in them.
     """
 
+    rule: Rule = "timeloop"
+
     def __init__(
         self,
         layer: Layer,
@@ -52,7 +55,7 @@ class AnalyticalProgram(Space):
         bounds: Mapping[Dim, Sequence[int]] | None = None,
     ) -> None:
         super().__init__(layer, architecture, bounds)
-        self.orders = Orders(self, "timeloop")
+        self.orders = Orders(self, self.rule)
         self.cycles_unit, self.energy_unit_pj = cycles_unit, energy_unit_pj
         self.powers: list[Power] = []
         self._levels = range(len(architecture.levels))
@@ -65,7 +68,6 @@ class AnalyticalProgram(Space):
             if tensor in architecture.levels[level].keeps
         }
         self._add_capacities()
-        self.energy = self._energy()
         self.cycles = self._cycles()
 
     def power(self, name: str, exponent: Expression, unit: float) -> Any:
@@ -111,7 +113,9 @@ class AnalyticalProgram(Space):
 
     # Energy
 
-    def _energy(self) -> Expression:
+    @cached_property
+    def energy(self) -> Expression:
+        """Energy in its unit."""
         macs = self.layer.macs * mac_energy_pj(self.architecture)
         total: Expression = macs / self.energy_unit_pj
         for (tensor, level), _ in self._children.items():

@@ -1,0 +1,347 @@
+"""What the machine of a mesh must carry for many mappings at once, and how long that will take: loads and prediction.
+
+The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings; where a window slides with
+gaps between its strides the shared words are in proportion. Two figures follow. `floor_cycles`: the largest of what can't be avoided, each load with what must come before or after
+it; no run takes less. `predicted_cycles`: a sum with fitted constants (`Constants`), no proof:
+
+    cycles = a x floor + b x compute + c x (flits into and out of the global buffer) + d x reloads + e x steps
+
+Loads are in flits, headers and partly filled flits counted; compute in cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from cosa.analytical.batch import MappingBatch
+from cosa.analytical.tiles import axes
+from cosa.arch import Architecture
+from cosa.files import Model
+from cosa.workload import DIMS, RELEVANT, TENSORS, Layer, Tensor
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class NetworkLoads:
+    """Loads of every mapping, float64 [mapping].
+
+    compute: cycles, pipeline latency of every step included. gb_out, gb_in, dram_out, dram_in, pe_in: flits at the ports
+    of the global buffer, the DRAM and the busiest PE. to_pes: flits from the memories to PEs, which share the links at
+    the memories' router. dram_bytes: bytes at the DRAM. partial: flits of partial sums that come back to a PE.
+    first_in: flits of the first tiles from DRAM, before which nothing can be computed. first_step: one step: its inputs
+    to the PEs, its compute, its outputs away. last_out: the last tile from the global buffer to DRAM. steps: number.
+    """
+
+    compute: Array
+    steps: Array
+    gb_out: Array
+    gb_in: Array
+    dram_out: Array
+    dram_in: Array
+    pe_in: Array
+    to_pes: Array
+    dram_bytes: Array
+    partial: Array
+    first_in: Array
+    first_step: Array
+    last_out: Array
+
+
+class Constants(Model):
+    """Weights of the prediction. The defaults were fitted on runs of `simba_4x4` (docs/reference/program.md).
+
+    `floor`, `compute`, `buffer_flits` (into and out of the global buffer), `reload_flits` (partial sums that come back to
+    a PE) have no unit; `cycles_per_step` is what a step costs besides. `read_packet_cycles`: how long a packet read from
+    DRAM keeps its port, where reads are not overlapped (null: its flits).
+    """
+
+    floor: Annotated[float, Field(ge=0)] = 0.944
+    compute: Annotated[float, Field(ge=0)] = 0.052
+    buffer_flits: Annotated[float, Field(ge=0)] = 0.094
+    reload_flits: Annotated[float, Field(ge=0)] = 0.137
+    cycles_per_step: Annotated[float, Field(ge=0)] = 13.6
+    read_packet_cycles: Annotated[float, Field(ge=1)] | None = None
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """One tensor at one store, [mapping]: words of the tile, words fetched and tiles held over the run."""
+
+    tile: Array
+    fetched: Array
+    visits: Array
+
+
+class Shape:
+    """The loops of many mappings by level: temporal ones from the inside out, spatial ones by dimension."""
+
+    def __init__(self, layer: Layer, architecture: Architecture, batch: MappingBatch) -> None:
+        self.layer, self.architecture = layer, architecture
+        mappings, levels = batch.temporal_dims.shape[:2]
+        self.dims = batch.temporal_dims[:, :, ::-1].astype(np.int64)
+        self.bounds = batch.temporal_bounds[:, :, ::-1].astype(np.float64)
+        self.spatial = np.ones((mappings, levels, len(DIMS)))
+        self.temporal = np.ones((mappings, levels, len(DIMS)))
+        rows = np.arange(mappings)
+        for level in range(levels):
+            for slot in range(batch.spatial_dims.shape[2]):
+                self.spatial[rows, level, batch.spatial_dims[:, level, slot]] *= batch.spatial_bounds[:, level, slot]
+            for slot in range(batch.temporal_dims.shape[2]):
+                self.temporal[rows, level, batch.temporal_dims[:, level, slot]] *= batch.temporal_bounds[:, level, slot]
+        self.both = self.spatial * self.temporal
+        # Extent of every dimension over the levels further in than one.
+        self.inside = np.concatenate([np.ones((mappings, 1, len(DIMS))), self.both.cumprod(axis=1)], axis=1)
+        self.compute = self.temporal.prod(axis=(1, 2))
+
+    def groups(self, tensor: Tensor, levels: range) -> Array:
+        """Groups of instances below some levels that need different words (inputs: positions at least)."""
+        found = np.ones(len(self.dims))
+        for level in levels:
+            for axis in axes(self.layer, tensor):
+                sides = [self.spatial[:, level, DIMS.index(dim)] for dim in axis]
+                if len(sides) == 1:
+                    found = found * sides[0]
+                else:
+                    strides = [
+                        scale * self.inside[:, level, DIMS.index(dim)] * self.temporal[:, level, DIMS.index(dim)] ** 0
+                        for dim, scale in axis.items()
+                    ]
+                    same = (strides[0] == strides[1]) & (sides[0] > 1) & (sides[1] > 1)
+                    found = found * np.where(same, sides[0] + sides[1] - 1, sides[0] * sides[1])
+        return found
+
+    def boundary(self, tensor: Tensor, store: int) -> Boundary:
+        """The tile of a level and how it changes as the loops outside step; -1: the words of one MAC."""
+        layer = self.layer
+        tile_extents = self.inside[:, store + 1]
+        all_axes = axes(layer, tensor)
+        spans, touched = [], []
+        for axis in all_axes:
+            extents = [tile_extents[:, DIMS.index(dim)] for dim in axis]
+            scales = list(axis.values())
+            span = 1 + sum(scale * (extent - 1) for scale, extent in zip(scales, extents, strict=True))
+            spans.append(span)
+            touched.append(np.minimum(span, np.prod(extents, axis=0)))
+        tile = np.prod(touched, axis=0)
+        axis_of = np.full(len(DIMS), -1)
+        scale_of = np.zeros(len(DIMS))
+        for number, axis in enumerate(all_axes):
+            for dim, scale in axis.items():
+                axis_of[DIMS.index(dim)], scale_of[DIMS.index(dim)] = number, scale
+        halo = self.architecture.machine.halo_reuse
+        rows = np.arange(len(self.dims))
+        stride = tile_extents.copy()
+        behind = [np.zeros(len(rows)) for _ in all_axes]
+        inner = np.ones(len(rows))
+        total = np.ones(len(rows))
+        for level in range(store + 1, self.dims.shape[1]):
+            total = total * self.temporal[:, level].prod(axis=1)
+        fetched, visits = tile.copy(), np.ones(len(rows))
+        for level in range(store + 1, self.dims.shape[1]):
+            stride = stride * self.spatial[:, level]
+            for slot in range(self.dims.shape[2]):
+                dim, bound = self.dims[:, level, slot], self.bounds[:, level, slot]
+                if (bound == 1).all():
+                    continue
+                step = stride[rows, dim] * scale_of[dim]
+                moved = np.zeros(len(rows), bool)
+                shared = np.ones(len(rows))
+                for number in range(len(all_axes)):
+                    mine = axis_of[dim] == number
+                    shift = np.abs(np.where(mine, step, 0) - behind[number])
+                    moved |= shift > 0
+                    part = np.maximum(0, 1 - shift / spans[number])
+                    shared = shared * np.where(shift > 0, np.round(touched[number] * part), touched[number])
+                    behind[number] = behind[number] + np.where(mine, (bound - 1) * step, 0)
+                times = total / inner * (bound - 1) / bound
+                new = np.where(moved, tile - (shared if halo else 0), 0)
+                fetched = fetched + times * new
+                visits = visits + times * moved * (bound > 1)
+                inner = inner * bound
+                stride[rows, dim] *= bound
+        return Boundary(tile, fetched, visits)
+
+
+class NetworkEvaluator:
+    """Loads of mappings of one layer on one architecture with a mesh under the level next to the DRAM.
+
+    Raises
+    ------
+    InputError: the architecture has no mesh.
+    """
+
+    def __init__(self, layer: Layer, architecture: Architecture) -> None:
+        self.layer, self.architecture = layer, architecture
+        self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
+        bits = layer.word_bits
+        quantised = architecture.machine.finished_outputs == "quantised"
+        self.bits: dict[Tensor, int] = {
+            "weights": bits.weights,
+            "inputs": bits.inputs,
+            "outputs": bits.outputs if quantised else bits.partial_sums,
+        }
+        self.partial_bits = bits.partial_sums
+        self.stores: dict[Tensor, int] = {
+            tensor: max((i for i in range(self.mesh) if tensor in architecture.levels[i].keeps), default=-1)
+            for tensor in TENSORS
+        }
+        self.buffered = {tensor: tensor in architecture.levels[self.mesh].keeps for tensor in TENSORS}
+
+    def flits(self, words: Array, bits: int) -> Array:
+        """Flits of a transfer of so many words, headers included."""
+        n_bytes = np.ceil(words * bits / 8)
+        flit_bytes = self.noc.flit_bits // 8
+        packets = np.ceil(n_bytes / (flit_bytes * self.noc.packet_payload_flits))
+        if self.noc.partial_packets == "full":
+            found: Array = packets * (1 + self.noc.packet_payload_flits)
+            return found
+        return packets + np.ceil(n_bytes / flit_bytes)
+
+    def _sent(self, boundary: Boundary, groups: Array, bits: int) -> Array:
+        """Flits of all transfers of an operand; strips are taken to be alike."""
+        first = self.flits(boundary.tile, bits)
+        later = np.maximum(boundary.visits - 1, 1)
+        each = self.flits((boundary.fetched - boundary.tile) / later, bits)
+        return groups * (first + np.where(boundary.visits > 1, (boundary.visits - 1) * each, 0))
+
+    def loads(self, batch: MappingBatch) -> NetworkLoads:
+        """Loads of every mapping."""
+        shape = Shape(self.layer, self.architecture, batch)
+        mappings = len(batch)
+        zero = np.zeros(mappings)
+        gb_out, gb_in, dram_out, dram_in, to_pes, pe_in = (zero.copy() for _ in range(6))
+        dram_bytes, first_in, first_step = zero.copy(), zero.copy(), zero.copy()
+        steps = np.ones(mappings)
+        in_pe = range(0, self.mesh)
+        for tensor in ("weights", "inputs"):
+            bits, store = self.bits[tensor], self.stores[tensor]
+            own = shape.boundary(tensor, store)
+            inside = shape.groups(tensor, range(store + 1, self.mesh))
+            tile = Boundary(own.tile * inside, own.fetched * inside, own.visits)
+            groups = shape.groups(tensor, range(self.mesh, self.mesh + 1))
+            sent = self._sent(tile, groups, bits)
+            steps = np.maximum(steps, self._steps(shape, tensor, store))
+            to_pes += sent
+            pe_in += sent / groups
+            first = groups * self.flits(tile.tile, bits)
+            if self.buffered[tensor]:
+                gb_out += sent
+                first_step += first
+                far = shape.boundary(tensor, self.mesh)
+                moved = self._sent(far, np.ones(mappings), bits)
+                gb_in += moved
+                dram_out += moved
+                dram_bytes += far.fetched * bits / 8
+                first_in += self.flits(far.tile, bits)
+            else:
+                dram_out += sent
+                dram_bytes += groups * tile.fetched * bits / 8
+                first_in += first
+        store = self.stores["outputs"]
+        own = shape.boundary("outputs", store)
+        inside = shape.groups("outputs", range(store + 1, self.mesh))
+        groups = shape.groups("outputs", range(self.mesh, self.mesh + 1))
+        steps = np.maximum(steps, self._steps(shape, "outputs", store))
+        tile_words, bits = own.tile * inside, self.bits["outputs"]
+        all_words = float(np.prod([self.layer.bounds[dim] for dim in DIMS if dim in RELEVANT["outputs"]]))
+        pes = shape.spatial[:, self.mesh].prod(axis=1)
+        distinct = self._distinct(shape, store)
+        final = groups * distinct * self.flits(tile_words, bits)
+        again = np.maximum(0, own.visits - distinct)
+        partial = groups * again * self.flits(tile_words, self.partial_bits)
+        reduced = own.visits * self.flits(tile_words, self.partial_bits) * np.minimum(1, pes / groups - 1)
+        pe_in += partial / groups + reduced
+        to_pes += partial
+        first_step += shape.compute / steps + groups * self.flits(tile_words, bits)
+        last_out = zero.copy()
+        if self.buffered["outputs"]:
+            gb_in += final + partial
+            gb_out += partial
+            far = shape.boundary("outputs", self.mesh)
+            far_distinct = self._distinct(shape, self.mesh)
+            far_final = far_distinct * self.flits(far.tile, bits)
+            far_partial = np.maximum(0, far.visits - far_distinct) * self.flits(far.tile, self.partial_bits)
+            gb_out += far_final + far_partial
+            gb_in += far_partial
+            dram_in += far_final + far_partial
+            dram_out += far_partial
+            spilled = np.maximum(0, far.visits - far_distinct) * far.tile * self.partial_bits / 8
+            last_out += self.flits(far.tile, bits)
+        else:
+            dram_in += final + partial
+            dram_out += partial
+            spilled = groups * again * tile_words * self.partial_bits / 8
+        dram_bytes += all_words * bits / 8 + 2 * spilled
+        compute = shape.compute + steps * self.architecture.pe.pipeline_latency_cycles
+        ports = {"gb": len(self.noc.global_buffer_ports), "dram": len(self.noc.dram_ports)}
+        return NetworkLoads(
+            compute=compute,
+            steps=steps,
+            gb_out=gb_out / ports["gb"],
+            gb_in=gb_in / ports["gb"],
+            dram_out=dram_out / ports["dram"],
+            dram_in=dram_in / ports["dram"],
+            pe_in=pe_in,
+            to_pes=to_pes / max(ports.values()),
+            dram_bytes=dram_bytes,
+            partial=partial,
+            first_in=first_in / ports["dram"],
+            first_step=first_step,
+            last_out=last_out / ports["gb"],
+        )
+
+    def _steps(self, shape: Shape, tensor: Tensor, store: int) -> Array:
+        """Iterations of the loops at and outside the innermost one that moves a tensor's tile."""
+        rows = np.arange(len(shape.dims))
+        relevant = np.array([dim in RELEVANT[tensor] for dim in DIMS])
+        moving = np.zeros(len(rows), bool)
+        steps = np.ones(len(rows))
+        for level in range(store + 1, shape.dims.shape[1]):
+            for slot in range(shape.dims.shape[2]):
+                bound = shape.bounds[:, level, slot]
+                moving |= relevant[shape.dims[:, level, slot]] & (bound > 1)
+                steps = steps * np.where(moving, bound, 1)
+        return steps
+
+    def _distinct(self, shape: Shape, store: int) -> Array:
+        """Different output tiles of one instance of a level."""
+        relevant = [DIMS.index(dim) for dim in DIMS if dim in RELEVANT["outputs"]]
+        return shape.temporal[:, store + 1 :, relevant].prod(axis=(1, 2))
+
+    def floor_cycles(self, loads: NetworkLoads, dram_bytes_per_cycle: float | None) -> Array:
+        """What no run takes less than: the largest load, with what must come before it or after it.
+
+        All PEs wait for their first tiles, and the last of those to come has passed the DRAM port after all the others:
+        only then that PE begins. What comes last from DRAM is still computed with; what comes last into the global
+        buffer still goes on to DRAM.
+        """
+        step = loads.compute / loads.steps
+        candidates = [
+            loads.compute + loads.first_in,
+            loads.dram_out + step,
+            loads.gb_out,
+            loads.gb_in,
+            loads.dram_in + step,
+            loads.pe_in,
+        ]
+        if dram_bytes_per_cycle is not None:
+            candidates.append(loads.dram_bytes / dram_bytes_per_cycle)
+        found: Array = np.maximum.reduce(candidates)
+        return found
+
+    def predicted_cycles(self, loads: NetworkLoads, constants: Constants, dram_bytes_per_cycle: float | None) -> Array:
+        """Cycles of a run, by the fitted sum."""
+        found: Array = (
+            constants.floor * self.floor_cycles(loads, dram_bytes_per_cycle)
+            + constants.compute * loads.compute
+            + constants.buffer_flits * (loads.gb_in + loads.gb_out)
+            + constants.reload_flits * loads.partial
+            + constants.cycles_per_step * loads.steps
+        )
+        return found
