@@ -98,17 +98,23 @@ class Search(Model):
 
 
 class Provenance(Model):
-    """Where a schedule comes from. `objective_value`, `bound` and `gap` speak of the mapper's own objective."""
+    """Where a schedule comes from. `objective_value`, `bound` and `gap` speak of the mapper's own objective.
+
+    With a `model` they are cycles, picojoules or their product in that model, and the gap is value / bound - 1.
+    `machine_bound_cycles`: what no schedule of the space searched can run below on the simulated machine.
+    """
 
     mapper: str
     version: str
     objective: str | None = None
+    model: str | None = None
     seed: int | None = None
     solver: str | None = None
     solver_status: str | None = None
     objective_value: float | None = None
     bound: float | None = None
     gap: float | None = None
+    machine_bound_cycles: float | None = None
     search: Search | None = None
     notes: tuple[str, ...] = ()
 

@@ -1,12 +1,12 @@
-"""What the machine of a mesh must carry for many mappings at once, and how long that will take: loads and prediction.
+"""What the machine of a mesh must carry for many mappings at once, and how long that will take.
 
-The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings; where a window slides with
-gaps between its strides the shared words are in proportion. Two figures follow. `floor_cycles`: the largest of what can't be avoided, each load with what must come before or after
-it; no run takes less. `predicted_cycles`: a sum with fitted constants (`Constants`), no proof:
+The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings; where a window slides
+with gaps between its strides, or an output and a filter loop stand side by side over PEs, shared words are estimated.
+Loads are in flits, headers and partly filled flits counted; compute in cycles. Two figures follow:
 
-    cycles = a x floor + b x compute + c x (flits into and out of the global buffer) + d x reloads + e x steps
-
-Loads are in flits, headers and partly filled flits counted; compute in cycles.
+* `floor_cycles`: the largest load, each with what must come before or after it; no run takes less.
+* `predicted_cycles`: a sum with fitted weights (`Constants`), no proof: floor, single loads, one step, the last tile,
+  and every step.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Array = npt.NDArray[Any]
 class NetworkLoads:
     """Loads of every mapping, float64 [mapping].
 
-    compute: cycles, pipeline latency of every step included. gb_out, gb_in, dram_out, dram_in, pe_in: flits at the ports
-    of the global buffer, the DRAM and the busiest PE. to_pes: flits from the memories to PEs, which share the links at
+    compute: cycles, pipeline latency of every step included. gb_out, gb_in, dram_out, dram_in, pe_in: flits at ports of
+    the global buffer, the DRAM and the busiest PE. to_pes: flits from the memories to PEs, which share the links at
     the memories' router. dram_bytes: bytes at the DRAM. partial: flits of partial sums that come back to a PE.
     first_in: flits of the first tiles from DRAM, before which nothing can be computed. first_step: one step: its inputs
     to the PEs, its compute, its outputs away. last_out: the last tile from the global buffer to DRAM. steps: number.
@@ -53,20 +53,26 @@ class NetworkLoads:
     last_out: Array
 
 
-class Constants(Model):
-    """Weights of the prediction. The defaults were fitted on runs of `simba_4x4` (docs/reference/program.md).
+Weight = Annotated[float, Field(ge=0, le=1e6)]
 
-    `floor`, `compute`, `buffer_flits` (into and out of the global buffer), `reload_flits` (partial sums that come back to
-    a PE) have no unit; `cycles_per_step` is what a step costs besides. `read_packet_cycles`: how long a packet read from
-    DRAM keeps its port, where reads are not overlapped (null: its flits).
+
+class Constants(Model):
+    """Weights of the prediction: the largest load (`floor`), single loads, one step, the last tile, and every step.
+
+    The defaults were fitted on runs of `simba_4x4` (docs/reference/program.md); all but `cycles_per_step` are cycles a
+    flit or cycles a cycle. `dram_bytes_per_cycle`: what the DRAM's data bus carries (null: its port alone counts).
     """
 
-    floor: Annotated[float, Field(ge=0)] = 0.944
-    compute: Annotated[float, Field(ge=0)] = 0.052
-    buffer_flits: Annotated[float, Field(ge=0)] = 0.094
-    reload_flits: Annotated[float, Field(ge=0)] = 0.137
-    cycles_per_step: Annotated[float, Field(ge=0)] = 13.6
-    read_packet_cycles: Annotated[float, Field(ge=1)] | None = None
+    floor: Weight = 0.6
+    compute: Weight = 0.02
+    dram_out: Weight = 0.14
+    dram_in: Weight = 0.58
+    to_pes: Weight = 0.38
+    reloads: Weight = 0.23
+    first_step: Weight = 0.8
+    last_out: Weight = 0.6
+    cycles_per_step: Weight = 30.0
+    dram_bytes_per_cycle: Annotated[float, Field(gt=0)] | None = None
 
 
 @dataclass(frozen=True)
@@ -146,14 +152,14 @@ class Shape:
         for level in range(store + 1, self.dims.shape[1]):
             stride = stride * self.spatial[:, level]
             for slot in range(self.dims.shape[2]):
-                dim, bound = self.dims[:, level, slot], self.bounds[:, level, slot]
+                number_of, bound = self.dims[:, level, slot], self.bounds[:, level, slot]
                 if (bound == 1).all():
                     continue
-                step = stride[rows, dim] * scale_of[dim]
+                step = stride[rows, number_of] * scale_of[number_of]
                 moved = np.zeros(len(rows), bool)
                 shared = np.ones(len(rows))
                 for number in range(len(all_axes)):
-                    mine = axis_of[dim] == number
+                    mine = axis_of[number_of] == number
                     shift = np.abs(np.where(mine, step, 0) - behind[number])
                     moved |= shift > 0
                     part = np.maximum(0, 1 - shift / spans[number])
@@ -164,7 +170,7 @@ class Shape:
                 fetched = fetched + times * new
                 visits = visits + times * moved * (bound > 1)
                 inner = inner * bound
-                stride[rows, dim] *= bound
+                stride[rows, number_of] *= bound
         return Boundary(tile, fetched, visits)
 
 
@@ -208,7 +214,8 @@ class NetworkEvaluator:
         first = self.flits(boundary.tile, bits)
         later = np.maximum(boundary.visits - 1, 1)
         each = self.flits((boundary.fetched - boundary.tile) / later, bits)
-        return groups * (first + np.where(boundary.visits > 1, (boundary.visits - 1) * each, 0))
+        found: Array = groups * (first + np.where(boundary.visits > 1, (boundary.visits - 1) * each, 0))
+        return found
 
     def loads(self, batch: MappingBatch) -> NetworkLoads:
         """Loads of every mapping."""
@@ -218,7 +225,6 @@ class NetworkEvaluator:
         gb_out, gb_in, dram_out, dram_in, to_pes, pe_in = (zero.copy() for _ in range(6))
         dram_bytes, first_in, first_step = zero.copy(), zero.copy(), zero.copy()
         steps = np.ones(mappings)
-        in_pe = range(0, self.mesh)
         for tensor in ("weights", "inputs"):
             bits, store = self.bits[tensor], self.stores[tensor]
             own = shape.boundary(tensor, store)
@@ -312,9 +318,10 @@ class NetworkEvaluator:
     def _distinct(self, shape: Shape, store: int) -> Array:
         """Different output tiles of one instance of a level."""
         relevant = [DIMS.index(dim) for dim in DIMS if dim in RELEVANT["outputs"]]
-        return shape.temporal[:, store + 1 :, relevant].prod(axis=(1, 2))
+        found: Array = shape.temporal[:, store + 1 :, relevant].prod(axis=(1, 2))
+        return found
 
-    def floor_cycles(self, loads: NetworkLoads, dram_bytes_per_cycle: float | None) -> Array:
+    def floor_cycles(self, loads: NetworkLoads, constants: Constants) -> Array:
         """What no run takes less than: the largest load, with what must come before it or after it.
 
         All PEs wait for their first tiles, and the last of those to come has passed the DRAM port after all the others:
@@ -330,18 +337,22 @@ class NetworkEvaluator:
             loads.dram_in + step,
             loads.pe_in,
         ]
-        if dram_bytes_per_cycle is not None:
-            candidates.append(loads.dram_bytes / dram_bytes_per_cycle)
+        if constants.dram_bytes_per_cycle is not None:
+            candidates.append(loads.dram_bytes / constants.dram_bytes_per_cycle)
         found: Array = np.maximum.reduce(candidates)
         return found
 
-    def predicted_cycles(self, loads: NetworkLoads, constants: Constants, dram_bytes_per_cycle: float | None) -> Array:
+    def predicted_cycles(self, loads: NetworkLoads, constants: Constants) -> Array:
         """Cycles of a run, by the fitted sum."""
         found: Array = (
-            constants.floor * self.floor_cycles(loads, dram_bytes_per_cycle)
+            constants.floor * self.floor_cycles(loads, constants)
             + constants.compute * loads.compute
-            + constants.buffer_flits * (loads.gb_in + loads.gb_out)
-            + constants.reload_flits * loads.partial
+            + constants.dram_out * loads.dram_out
+            + constants.dram_in * loads.dram_in
+            + constants.to_pes * loads.to_pes
+            + constants.reloads * loads.partial
+            + constants.first_step * loads.first_step
+            + constants.last_out * loads.last_out
             + constants.cycles_per_step * loads.steps
         )
         return found

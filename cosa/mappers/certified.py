@@ -30,7 +30,8 @@ _FEASIBILITY = 1e-6
 """HiGHS keeps rows within this; a bound gives away as much for every power of a sum."""
 
 _INTERVAL_RATIO = 1.2
-MAX_ROUNDS = 30
+_FLOOR_SECONDS = 5.0
+MAX_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Answer:
 class Outcome:
     """What the search found. `bound` is of the objective's value, `gap` = value / bound - 1.
 
-    `stopped_by`: ``gap`` (best and bound meet), ``tight`` (nothing left to tighten: the rest is what the program does not
-    model), ``time``. `first_seconds`: when the first mapping was there, `best_seconds`: when the best was.
+    `stopped_by`: ``gap`` (best and bound meet), ``tight`` (nothing left to tighten: the rest is what the program does
+    not model), ``time``. `first_seconds`: when the first mapping was there, `best_seconds`: when the best was.
     """
 
     answer: Answer
@@ -93,6 +94,9 @@ class Search:
     _best: dict[str, _Best] = field(default_factory=dict)
     _rounds: int = 0
     _evaluations: int = 0
+    _started: float = 0.0
+    _deadline: float = 0.0
+    _first_seconds: float = 0.0
 
     def run(self, objective: str) -> Outcome:
         """Minimise ``latency`` (then energy), ``energy`` (then cycles) or ``edp``.
@@ -117,6 +121,17 @@ class Search:
             best_seconds=found.seconds,
             stopped_by=stopped[1],
         )
+
+    def floor(self, outcome: Outcome) -> float:
+        """Cycles that no mapping of the space can run below, whatever is predicted (network model only).
+
+        One solve; its bound holds at whatever gap time leaves.
+        """
+        figures = outcome.answer.figures
+        program = self.model.program(figures.cycles, figures.energy_pj)
+        self._deadline = max(self._deadline, time.perf_counter() + _FLOOR_SECONDS)
+        bound, _ = self._rounds_of(program, program.floor, lambda: inf, "latency", self.gap, rounds=2)
+        return bound * program.cycles_unit
 
     def _begin(self, objective: str) -> None:
         self._started = time.perf_counter()
@@ -213,6 +228,7 @@ class Search:
         objective: str,
         gap: float,
         at_most_cycles: float | None = None,
+        rounds: int = MAX_ROUNDS,
     ) -> tuple[float, str]:
         from pyomo.core import Objective
 
@@ -221,7 +237,7 @@ class Search:
         program.model.objective = Objective(expr=expression)
         score = SCORES[objective] if at_most_cycles is None else _energy_within(at_most_cycles)
         bound, margin = 0.0, _FEASIBILITY * (len(program.powers) + 10)
-        for _ in range(MAX_ROUNDS):
+        for _ in range(rounds):
             if self._time_is_up():
                 return bound, "time"
             result = self._solve(program, gap)
@@ -237,8 +253,7 @@ class Search:
                 self.report(objective, value(), bound)
             if value() <= bound * (1 + gap):
                 return bound, "gap"
-            # Every power is looked at, so no short circuit.
-            if not any([power.refine() for power in program.powers]):
+            if sum(power.refine() for power in program.powers) == 0:
                 return bound, "tight" if result.status == "optimal" else "time"
         return bound, "tight"
 

@@ -42,15 +42,21 @@ class Figures:
 
 
 class CostProgram(Protocol):
-    """A program whose `cycles` and `energy` never exceed the model's figures; both in their units."""
+    """A program whose `cycles` and `energy` never exceed the model's figures; both in their units.
+
+    `floor`: cycles that can't be beaten (where `cycles` is a prediction, apart from it)."""
 
     model: Any
     orders: Orders
     powers: list[Power]
     cycles: Any
-    energy: Any
+    floor: Any
     cycles_unit: float
     energy_unit_pj: float
+
+    @property
+    def energy(self) -> Any:
+        """Energy in its unit."""
 
     def require(self, row: Any) -> None:
         """Add a constraint."""
@@ -116,7 +122,7 @@ class AnalyticalModel:
         found = polish(self.evaluator(point), self.neighbourhood, point, score, until=until)
         return found.point, found.evaluations
 
-    def program(self, cycles_unit: float, energy_unit_pj: float) -> AnalyticalProgram:
+    def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
         return AnalyticalProgram(
             self.layer,
@@ -133,7 +139,6 @@ class NetworkModel(AnalyticalModel):
     Parameters
     ----------
     constants: weights of the prediction.
-    dram_bytes_per_cycle: what the DRAM's data bus carries (None: not modelled).
     """
 
     def __init__(
@@ -143,17 +148,15 @@ class NetworkModel(AnalyticalModel):
         bounds: Mapping[Dim, Sequence[int]] | None = None,
         *,
         constants: Constants | None = None,
-        dram_bytes_per_cycle: float | None = None,
     ) -> None:
         super().__init__(layer, architecture, bounds)
         self.constants = constants or Constants()
-        self.dram_bytes_per_cycle = dram_bytes_per_cycle
 
     def make_evaluator(self, layer: Layer) -> _NetworkEvaluator:
         """See `AnalyticalModel`."""
-        return _NetworkEvaluator(layer, self.architecture, self.constants, self.dram_bytes_per_cycle)
+        return _NetworkEvaluator(layer, self.architecture, self.constants)
 
-    def program(self, cycles_unit: float, energy_unit_pj: float) -> NetworkProgram:
+    def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
         return NetworkProgram(
             self.layer,
@@ -162,25 +165,22 @@ class NetworkModel(AnalyticalModel):
             energy_unit_pj=energy_unit_pj,
             bounds=self.bounds,
             constants=self.constants,
-            dram_bytes_per_cycle=self.dram_bytes_per_cycle,
         )
 
 
 class _NetworkEvaluator:
     """A batch evaluator whose cycles are the predicted ones of the machine."""
 
-    def __init__(
-        self, layer: Layer, architecture: Architecture, constants: Constants, dram_bytes_per_cycle: float | None
-    ) -> None:
+    def __init__(self, layer: Layer, architecture: Architecture, constants: Constants) -> None:
         self._analytical = BatchEvaluator(layer, architecture)
         self._network = NetworkEvaluator(layer, architecture)
-        self._constants, self._dram_bytes_per_cycle = constants, dram_bytes_per_cycle
+        self._constants = constants
 
     def evaluate(self, batch: MappingBatch, detail: bool = True) -> BatchResult:
         """See `BatchEvaluator.evaluate`."""
         result = self._analytical.evaluate(batch, detail)
         loads = self._network.loads(batch)
-        cycles = self._network.predicted_cycles(loads, self._constants, self._dram_bytes_per_cycle)
+        cycles = self._network.predicted_cycles(loads, self._constants)
         return replace(result, cycles=cycles)
 
 

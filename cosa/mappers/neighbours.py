@@ -74,6 +74,16 @@ class Neighbourhood:
         orders = [self._order(innermost.get(level, ())) for level in self._levels]
         return Point(found, np.array(orders, np.int64))
 
+    def of_nest(self, nest: Sequence[ScheduleLevel]) -> Point:
+        """The mapping nearest to a nest (outermost level first): its factors, its orders as the table has them."""
+        bounds: dict[tuple[int, Dim, Kind], int] = {}
+        innermost: dict[int, tuple[Dim, ...]] = {}
+        for level, entry in enumerate(nest[::-1]):
+            for loop in entry.loops:
+                bounds[level, loop.dim, loop.kind] = bounds.get((level, loop.dim, loop.kind), 1) * loop.bound
+            innermost[level] = tuple(loop.dim for loop in reversed(entry.temporal) if loop.bound > 1)
+        return self.point(bounds, innermost)
+
     def _order(self, innermost: Sequence[Dim]) -> int:
         """The order of the table that agrees longest with the wish."""
 

@@ -15,6 +15,7 @@ from cosa.mappers.neighbours import Neighbourhood, Point
 
 Array = npt.NDArray[Any]
 
+
 class Evaluator(Protocol):
     """What evaluates mappings."""
 

@@ -199,6 +199,7 @@ class AnalyticalProgram(Space):
                 for tensor in kept:
                     words = words + self._words(tensor, level, direction, unit)
                 self.require(cycles >= words)
+        self.floor = cycles
         return cycles
 
     def _words(self, tensor: Tensor, level: int, direction: str, unit: float) -> Expression:
@@ -212,7 +213,9 @@ class AnalyticalProgram(Space):
             return total + (self.power(name, sent, unit) if tensor == "outputs" else 0.0)
         if tensor != "outputs":
             return self.power(name, sent, unit)
-        arrays = prod(x * y for x, y in (self.architecture.fanout(outer) for outer in range(level + 1, len(self._levels))))
+        arrays = prod(
+            x * y for x, y in (self.architecture.fanout(outer) for outer in range(level + 1, len(self._levels)))
+        )
         if arrays == 1 and not self.selectors:
             return self.power(name, sent, unit) - self.output_words() / unit
         # Without a constant to take off, whether there are reads at all is what is counted: half of the words at least.

@@ -1,7 +1,7 @@
 """The program on the simulated machine: what its ports must carry, as sums of powers.
 
-The terms are those of `cosa.analytical.network_batch`: `floor` is what no run can beat (the largest load, with what must
-come before or after it), `cycles` the prediction with fitted constants. Both never exceed the figures of that module.
+The terms are those of `cosa.analytical.network_batch`: `floor` is what no run can beat (the largest load, with what
+must come before or after it), `cycles` the prediction with fitted constants. Neither exceeds that module's figures.
 Multicasts count once at their source; headers count; a transfer has whole packets at least.
 """
 
@@ -27,7 +27,6 @@ class NetworkProgram(AnalyticalProgram):
     Parameters
     ----------
     constants: weights of the prediction.
-    dram_bytes_per_cycle: what the DRAM's data bus carries (null: not modelled).
     """
 
     rule: Rule = "exact"
@@ -41,14 +40,10 @@ class NetworkProgram(AnalyticalProgram):
         energy_unit_pj: float,
         bounds: Mapping[Dim, Sequence[int]] | None = None,
         constants: Constants | None = None,
-        dram_bytes_per_cycle: float | None = None,
     ) -> None:
         self.constants = constants or Constants()
-        self.dram_bytes_per_cycle = dram_bytes_per_cycle
         self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
-        super().__init__(
-            layer, architecture, cycles_unit=cycles_unit, energy_unit_pj=energy_unit_pj, bounds=bounds
-        )
+        super().__init__(layer, architecture, cycles_unit=cycles_unit, energy_unit_pj=energy_unit_pj, bounds=bounds)
 
     # Flits
 
@@ -88,11 +83,15 @@ class NetworkProgram(AnalyticalProgram):
         gb_in: Expression = 0.0
         dram_out: Expression = 0.0
         first_in: Expression = 0.0
+        first_step: Expression = 0.0
+        to_pes: Expression = 0.0
         pe_in: Expression = 0.0
         self._dram_bytes: Expression = 0.0
         steps = self.new_variable("continuous")
         for tensor in TENSORS:
-            visits = self.power(f"{tensor} steps", self.orders.log_visits(tensor, self._store(tensor)), self.cycles_unit)
+            visits = self.power(
+                f"{tensor} steps", self.orders.log_visits(tensor, self._store(tensor)), self.cycles_unit
+            )
             self.require(steps >= visits)
         for tensor in ("weights", "inputs"):
             bits, store = self._bits(tensor), self._store(tensor)
@@ -100,13 +99,14 @@ class NetworkProgram(AnalyticalProgram):
             fetched, visits = self.orders.log_fetched(tensor, store), self.orders.log_visits(tensor, store)
             sent = self._flits(f"{tensor} to PEs", fetched + inside + groups, visits + groups, bits)
             pe_in = pe_in + self._flits(f"{tensor} into a PE", fetched + inside, visits, bits)
+            to_pes = to_pes + sent
+            log_first = self.log_tile_of(tensor, store) + inside + groups
             if not self._buffered(tensor):
                 dram_out = dram_out + sent
                 self._add_dram_bytes(tensor, fetched + inside + groups, bits)
-                first_in = first_in + self._flits(
-                    f"{tensor} first", self.log_tile_of(tensor, store) + inside + groups, groups, bits
-                )
+                first_in = first_in + self._flits(f"{tensor} first", log_first, groups, bits)
                 continue
+            first_step = first_step + self._flits(f"{tensor} first to PEs", log_first, groups, bits)
             gb_out = gb_out + sent
             far, far_visits = self.orders.log_fetched(tensor, self.mesh), self.orders.log_visits(tensor, self.mesh)
             moved = self._flits(f"{tensor} to the buffer", far, far_visits, bits)
@@ -119,13 +119,18 @@ class NetworkProgram(AnalyticalProgram):
         words = visits + self.log_tile_of("outputs", store) + inside
         final, partial = self._outputs("PE outputs", words + groups)
         pe_in = pe_in + self._reduction(words)
+        to_pes = to_pes + partial
+        log_last = self.log_tile_of("outputs", store) + inside + groups
+        first_step = first_step + self._flits("outputs of a step", log_last, groups, self._bits("outputs"))
         dram_in: Expression
+        last_out: Expression = 0.0
         if self._buffered("outputs"):
             far = self.orders.log_visits("outputs", self.mesh) + self.log_tile("outputs", self.mesh)
             far_final, far_partial = self._outputs("outputs", far)
             gb_in = gb_in + final + partial + far_partial
             gb_out = gb_out + far_final + far_partial + partial
             dram_in, dram_out = far_final + far_partial, dram_out + far_partial
+            last_out = self._flits("last outputs", self.log_tile("outputs", self.mesh), 0.0, self._bits("outputs"))
         else:
             dram_in, dram_out = final + partial, dram_out + partial
         self._dram_bytes = self._dram_bytes + self.output_words() * self._bits("outputs") / 8 / self.cycles_unit
@@ -142,15 +147,20 @@ class NetworkProgram(AnalyticalProgram):
             pe_in,
         ):
             self.require(floor >= load)
-        if self.dram_bytes_per_cycle is not None:
-            self.require(floor >= self._dram_bytes * (1 / self.dram_bytes_per_cycle))
+        rate = self.constants.dram_bytes_per_cycle
+        if rate is not None:
+            self.require(floor >= self._dram_bytes * (1 / rate))
         self.floor = floor
         weights = self.constants
         return (
             weights.floor * floor
             + weights.compute * compute
-            + weights.buffer_flits / ports_gb * (gb_in + gb_out)
-            + weights.reload_flits * partial
+            + weights.dram_out / ports_dram * dram_out
+            + weights.dram_in / ports_dram * dram_in
+            + weights.to_pes / max(ports_gb, ports_dram) * to_pes
+            + weights.reloads * partial
+            + weights.first_step * (first_step + step)
+            + weights.last_out / ports_gb * last_out
             + weights.cycles_per_step * steps
         )
 

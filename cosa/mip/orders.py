@@ -6,8 +6,8 @@ dominated, told by the group that stands innermost; any other order starts with 
 that one at most. A tensor's tile stays through the loops of its group, and on through the next level out where none of
 its relevant loops stands before.
 
-Where a window slides over the inputs, the innermost loop that moves them decides as well: along its axis only a strip is
-new. So a mode names that loop too.
+Where a window slides over the inputs, the innermost loop that moves them decides as well: along its axis only a strip
+is new. So a mode names that loop too.
 
 `rule` says who remembers: ``timeloop``: the strip only if the sliding loop is the innermost of all (rule 3 of
 `cosa.analytical.timeloop`); ``exact``: if it is the innermost of those that move the inputs.
@@ -104,7 +104,7 @@ class Orders:
         return total
 
     def log_fetched(self, tensor: Tensor, child: int) -> Expression:
-        """Log of the words that one instance of a level fetches over the run (under-estimated where a window slides)."""
+        """Log of the words that one instance of a level fetches (at most so many where a window slides)."""
         tile = 0.0 if child < 0 else self.space.log_tile(tensor, child)
         fetched = self.log_visits(tensor, child) + tile
         return fetched - self._credit(child) if tensor == "inputs" and child >= 0 else fetched

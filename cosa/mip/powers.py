@@ -1,9 +1,9 @@
 """Sums of powers of two in a linear program: each power is bounded below by tangents.
 
 In the program's logarithms a product of bounds is a linear expression t, and words, cycles and energies are sums of
-2^t. The function is convex, so every tangent lies below it: `z >= 2^a (1 + ln 2 (t - a))`. The relaxation is exact where
-a tangent touches. Tangents on a grid come first; at the counts of an answer exact ones are added (`refine`), and with
-them that answer can't be under-estimated again. Valid only for powers that are minimised.
+2^t. The function is convex, so every tangent lies below it: `z >= 2^a (1 + ln 2 (t - a))`. The relaxation is exact
+where a tangent touches. Tangents on a grid come first; at the counts of an answer exact ones are added (`refine`), and
+with them that answer can't be under-estimated again. Valid only for powers that are minimised.
 """
 
 from __future__ import annotations
