@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cosa.arch import Architecture, load_architecture
+from cosa.errors import InputError
 from cosa.networks import load_network, network_names
 from cosa.schedule import Schedule
 from cosa.validity import require_valid
 from cosa.workload import Layer
 
+MACHINE_OBJECTIVES = ("latency", "energy", "edp")
+
 if TYPE_CHECKING:
     from cosa.analytical.evaluation import Convention, Evaluation
+    from cosa.analytical.network_batch import Constants
     from cosa.mip.objective import Weights
 
 
@@ -21,6 +26,9 @@ def schedule(
     architecture: Architecture | str | Path = "simba_4x4",
     *,
     objective: str = "cosa",
+    model: str | None = None,
+    constants: Constants | str | Path | None = None,
+    pad_percent: float = 0.0,
     formulation: str = "aggregated",
     as_published: bool = False,
     precision: bool = False,
@@ -30,16 +38,21 @@ def schedule(
     time_limit_seconds: float = 60.0,
     seed: int = 0,
     threads: int = 1,
-    gap: float = 1e-4,
+    gap: float | None = None,
 ) -> Schedule:
-    """A schedule of a layer on an architecture, made by the CoSA mixed-integer program.
+    """A schedule of a layer on an architecture, by CoSA's mixed-integer program or by one that models the machine.
 
     Parameters
     ----------
     layer: a layer, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
     architecture: an architecture, the name of a packaged one, or the path of an architecture file.
-    objective: what the program minimises: ``cosa``, the published weighted sum; its parts ``utilisation``, ``compute``
-        and ``traffic``; ``balance``, the distance between weighted traffic and weighted compute.
+    objective: what is minimised. Of the machine, with a proven bound: ``latency`` (of the fastest the least energy),
+        ``energy`` (of the least the fastest), ``edp``. Of the published program: ``cosa``, its weighted sum; its parts
+        ``utilisation``, ``compute`` and ``traffic``; ``balance``, the distance between weighted traffic and compute.
+    model: for the machine's objectives ``network``, the simulated machine, or ``analytical``, Timeloop's accounting
+        (None: network where the architecture has a mesh).
+    constants: weights of the network model's prediction, or the path of a file of them (None: the defaults).
+    pad_percent: by how much a dimension may be padded where that pays (machine's objectives).
     formulation: ``aggregated``, or ``paper`` for a binary a prime factor; the same optimum in far more time.
     as_published: charge halo and stride as the published code does.
     precision: count capacities and traffic in bytes instead of entries, as the paper does.
@@ -49,7 +62,10 @@ def schedule(
     pad_primes_above: pad bounds with a larger prime factor to the next bound without one.
     time_limit_seconds: for all solves together; a schedule found by then is taken, with its gap.
     seed, threads: of the solver.
-    gap: relative gap at which a solution counts as optimal.
+    gap: relative gap at which a solution counts as optimal (None: 0.01 for the machine's objectives, in linear units,
+        and 0.0001 for the published one, whose units are logarithms).
+
+    From `formulation` to `pad_primes_above`: of the published program only.
 
     Returns
     -------
@@ -68,27 +84,88 @@ def schedule(
     115605504
     """
     found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
-    found_weights = find_weights(weights, found_architecture)
-    # Pyomo and HiGHS load here: nothing else of the package needs them.
-    from cosa.mappers.cosa_mip import map_layer
-
-    result: Schedule = map_layer(
-        found_layer,
+    options = program_options(
         found_architecture,
         objective=objective,
+        model=model,
+        constants=constants,
+        pad_percent=pad_percent,
         formulation=formulation,
         as_published=as_published,
         precision=precision,
-        weights=found_weights,
+        weights=weights,
         order_level=order_level,
         pad_primes_above=pad_primes_above,
-        time_limit_seconds=time_limit_seconds,
-        seed=seed,
-        threads=threads,
         gap=gap,
+    )
+    from cosa.mappers.registry import map_layer
+
+    result = map_layer(
+        "cosa",
+        found_layer,
+        found_architecture,
+        seed=seed,
+        workers=threads,
+        time_limit_seconds=time_limit_seconds,
+        **options,
     )
     require_valid(result, "the schedule found")
     return result
+
+
+def program_options(
+    architecture: Architecture,
+    *,
+    objective: str,
+    model: str | None = None,
+    constants: Constants | str | Path | None = None,
+    pad_percent: float = 0.0,
+    formulation: str = "aggregated",
+    as_published: bool = False,
+    precision: bool = False,
+    weights: Weights | str | Path | None = None,
+    order_level: str | None = None,
+    pad_primes_above: int | None = None,
+    gap: float | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """Options of the program that an objective belongs to, files read; see `schedule`. `others` pass through.
+
+    Raises
+    ------
+    InputError: a file is wrong, or an option is of the other program.
+    """
+    machine = {"model": model, "constants": find_constants(constants), "pad_percent": pad_percent}
+    published = {
+        "formulation": formulation,
+        "as_published": as_published,
+        "precision": precision,
+        "weights": find_weights(weights, architecture),
+        "order_level": order_level,
+        "pad_primes_above": pad_primes_above,
+    }
+    if objective in MACHINE_OBJECTIVES:
+        _refuse(published, objective, "an objective of the published program, such as cosa")
+        return {"objective": objective, **machine, "gap": 0.01 if gap is None else gap, **others}
+    _refuse(machine, objective, "an objective of the machine: " + ", ".join(MACHINE_OBJECTIVES))
+    return {"objective": objective, **published, "gap": 1e-4 if gap is None else gap, **others}
+
+
+def _refuse(options: Mapping[str, object], objective: str, needs: str) -> None:
+    """Options that the program of an objective does not have must not be given."""
+    for name, value in options.items():
+        if value not in (None, False, 0, "aggregated"):
+            option = "--" + name.replace("_", "-")
+            raise InputError(f"does not go with the objective {objective}", source=option, value=value, allowed=needs)
+
+
+def find_constants(constants: Constants | str | Path | None) -> Constants | None:
+    """Constants as given, or read from a file."""
+    if constants is None or not isinstance(constants, str | Path):
+        return constants
+    from cosa.analytical.network_batch import Constants
+
+    return Constants.from_file(constants)
 
 
 def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop") -> Evaluation:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = application("cosa", "Schedules layers of neural networks on spatial accelerators by mixed-integer programming.")
 
 CONVENTIONS = ("timeloop", "exact")
-SCHEMAS = ("layer", "architecture", "schedule", "weights")
+SCHEMAS = ("layer", "architecture", "network_constants", "schedule", "weights")
 CONVERSIONS = ("layer", "layers", "architecture", "schedule", "timeloop-problem", "timeloop-mapping", "facts")
 CONVERT_HELP = f"What to make: {', '.join(CONVERSIONS)}."
 
@@ -98,6 +98,21 @@ def schedule_command(
         str | None,
         typer.Option(metavar="NAME", help="What is minimised.", autocompletion=_complete_all_objectives),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="network|analytical", help="Of latency, energy, edp: the simulated machine, or Timeloop's."
+        ),
+    ] = None,
+    constants: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Weights of the network model's prediction.")
+    ] = None,
+    pad_percent: Annotated[
+        float, typer.Option(metavar="PERCENT", help="Pad dimensions by up to so much where that pays.")
+    ] = 0.0,
+    gap: Annotated[
+        float | None, typer.Option(metavar="RATIO", help="Distance from the proven bound at which to stop (0.01).")
+    ] = None,
     formulation: Annotated[
         str, typer.Option(metavar="aggregated|paper", help="Counts of equal primes, or a binary a prime factor.")
     ] = "aggregated",
@@ -140,8 +155,9 @@ def schedule_command(
     cli_search.check_options(context, mapper, whole)
     _check_range("--time-limit", time_limit, 0 < time_limit <= 1e7, "seconds > 0 and <= 10000000")
     _check_range("--seed", seed, 0 <= seed < 2**31, f"a whole number from 0 to {2**31 - 1}")
+    _check_range("--gap", gap or 0.01, 0 < (gap or 0.01) <= 10, "a ratio > 0 and <= 10")
     _check_range("--threads", threads, 1 <= threads <= 1024, "a whole number from 1 to 1024")
-    from cosa.api import find_architecture, find_weights, schedule
+    from cosa.api import find_architecture, program_options, schedule
 
     if not whole:
         found_layer = _layer(network, layer, layer_file)
@@ -150,10 +166,14 @@ def schedule_command(
         architecture = architecture.with_mesh(mesh)
     program: dict[str, Any] = {
         "objective": objective or "cosa",
+        "model": model,
+        "constants": constants,
+        "pad_percent": pad_percent,
+        "gap": gap,
         "formulation": formulation,
         "as_published": as_published,
         "precision": precision,
-        "weights": find_weights(weights, architecture),
+        "weights": weights,
         "order_level": order_level,
         "pad_primes_above": pad_primes_above,
         "time_limit_seconds": time_limit,
@@ -162,7 +182,7 @@ def schedule_command(
     if whole:
         from cosa.cli_whole_network import schedule_whole_network
 
-        options: dict[str, Any] = program | {"workers": threads}
+        options = program_options(architecture, **program) | {"workers": threads}
         if mapper != "cosa":
             budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
             options = {"objective": objective, "budget": budget, "seed": seed}
@@ -388,6 +408,7 @@ def schema_command(
     if kind not in SCHEMAS:
         nearest = nearest_of(kind, SCHEMAS)
         raise InputError("no such kind of file", source="KIND", value=kind, allowed=", ".join(SCHEMAS), nearest=nearest)
+    from cosa.analytical.network_batch import Constants
     from cosa.arch import Architecture
     from cosa.files import FileModel
     from cosa.mip.objective import Weights
@@ -398,6 +419,7 @@ def schema_command(
         "layer": Layer,
         "architecture": Architecture,
         "schedule": Schedule,
+        "network_constants": Constants,
         "weights": Weights,
     }
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | models[kind].model_json_schema()

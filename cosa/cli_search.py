@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 SEARCH_ONLY = ("samples", "budget_evaluations", "budget_seconds")
 PROGRAM_ONLY = (
     "as_published",
+    "constants",
     "formulation",
+    "gap",
+    "model",
     "order_level",
+    "pad_percent",
     "pad_primes_above",
     "precision",
     "threads",

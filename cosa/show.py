@@ -123,7 +123,8 @@ def provenance_line(view: dict[str, Any]) -> str:
         value = "" if made["objective_value"] is None else f" = {made['objective_value']:.6g}"
         details = [] if made["bound"] is None else [f"bound {made['bound']:.6g}"]
         details += [] if made["gap"] is None else [f"gap {made['gap']:.2%}"]
-        parts.append(f"objective {made['objective']}{value}" + (f" ({', '.join(details)})" if details else ""))
+        model = f" ({made['model']} model)" if made["model"] else ""
+        parts.append(f"objective {made['objective']}{model}{value}" + (f" ({', '.join(details)})" if details else ""))
     if made["seed"] is not None:
         parts.append(f"seed {made['seed']}")
     if timing:

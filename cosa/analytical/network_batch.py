@@ -12,7 +12,7 @@ Loads are in flits, headers and partly filled flits counted; compute in cycles. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from pydantic import Field
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.tiles import axes
 from cosa.arch import Architecture
-from cosa.files import Model
+from cosa.files import WHOLE, FileModel
 from cosa.workload import DIMS, RELEVANT, TENSORS, Layer, Tensor
 
 Array = npt.NDArray[Any]
@@ -56,13 +56,15 @@ class NetworkLoads:
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 
 
-class Constants(Model):
+class Constants(FileModel):
     """Weights of the prediction: the largest load (`floor`), single loads, one step, the last tile, and every step.
 
     The defaults were fitted on runs of `simba_4x4` (docs/reference/program.md); all but `cycles_per_step` are cycles a
     flit or cycles a cycle. `dram_bytes_per_cycle`: what the DRAM's data bus carries (null: its port alone counts).
     """
 
+    kind: Literal["network_constants"] = "network_constants"
+    schema_version: Annotated[Literal[1], WHOLE] = 1
     floor: Weight = 0.6
     compute: Weight = 0.02
     dram_out: Weight = 0.14

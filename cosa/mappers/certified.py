@@ -236,6 +236,7 @@ class Search:
             program.model.del_component("objective")
         program.model.objective = Objective(expr=expression)
         score = SCORES[objective] if at_most_cycles is None else _energy_within(at_most_cycles)
+        set_aside = False
         bound, margin = 0.0, _FEASIBILITY * (len(program.powers) + 10)
         for _ in range(rounds):
             if self._time_is_up():
@@ -243,18 +244,26 @@ class Search:
             result = self._solve(program, gap)
             self._rounds += 1
             if result.bound is not None:
-                bound = max(bound, result.bound - margin)
+                proven = result.bound - margin
+                # What was set aside is not below the best known.
+                bound = max(bound, min(proven, value()) if set_aside else proven)
             if not result.has_solution:
                 # Infeasible: nothing is better than the mapping that the rows were made from.
                 return (max(bound, value()), "gap") if result.status == "infeasible" else (bound, "time")
-            point = self.model.neighbourhood.point(program.decode_bounds(), program.orders.innermost())
+            factors = program.decode_bounds()
+            point = self.model.neighbourhood.point(factors, program.orders.innermost())
             self._consider(point, score)
             if self.report is not None:
                 self.report(objective, value(), bound)
             if value() <= bound * (1 + gap):
                 return bound, "gap"
             if sum(power.refine() for power in program.powers) == 0:
-                return bound, "tight" if result.status == "optimal" else "time"
+                if result.status != "optimal":
+                    return bound, "time"
+                # The program is exact up to what it does not model: set these tiles aside, with their best orders.
+                self._consider_all_orders(point, score)
+                program.exclude(factors)
+                set_aside = True
         return bound, "tight"
 
     def _solve(self, program: CostProgram, gap: float) -> SolverResult:
@@ -271,13 +280,22 @@ class Search:
         found, evaluations = self.model.descend(point, score, self._deadline)
         self._evaluations += evaluations
         for candidate in (found, point):
-            figures = self.model.figures(candidate)
-            if figures is None:
-                continue
-            for objective in SCORES:
-                known = self._best.get(objective)
-                if known is None or figures.value(objective) < known.answer.figures.value(objective):
-                    self._best[objective] = _Best(Answer(candidate, figures), self._elapsed())
+            self._keep(candidate)
+
+    def _keep(self, candidate: Point) -> None:
+        figures = self.model.figures(candidate)
+        if figures is None:
+            return
+        for objective in SCORES:
+            known = self._best.get(objective)
+            if known is None or figures.value(objective) < known.answer.figures.value(objective):
+                self._best[objective] = _Best(Answer(candidate, figures), self._elapsed())
+
+    def _consider_all_orders(self, point: Point, score: Score) -> None:
+        """Keep the best of a mapping's tiles over all orders of the table."""
+        best = self.model.best_order(point, score)
+        if best is not None:
+            self._keep(best)
 
     def _time_is_up(self) -> bool:
         return time.perf_counter() >= self._deadline

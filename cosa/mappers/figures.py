@@ -64,6 +64,9 @@ class CostProgram(Protocol):
     def decode_bounds(self) -> dict[Any, int]:
         """Bounds of the solution."""
 
+    def exclude(self, bounds: Any) -> None:
+        """Forbid these bounds."""
+
 
 class CostModel(Protocol):
     """What the certified search needs of a model."""
@@ -75,6 +78,9 @@ class CostModel(Protocol):
 
     def descend(self, point: Point, score: Score, until: float | None) -> tuple[Point, int]:
         """A mapping at least as good, and how many were evaluated."""
+
+    def best_order(self, point: Point, score: Score) -> Point | None:
+        """The best orders of a mapping's tiles, None where they do not fit."""
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """The program of the layer."""
@@ -121,6 +127,16 @@ class AnalyticalModel:
         """See `CostModel`."""
         found = polish(self.evaluator(point), self.neighbourhood, point, score, until=until)
         return found.point, found.evaluations
+
+    def best_order(self, point: Point, score: Score) -> Point | None:
+        """See `CostModel`."""
+        orders = self.neighbourhood.all_orders(point)
+        bounds = np.repeat(point.bounds[np.newaxis], len(orders), axis=0)
+        result = self.evaluator(point).evaluate(self.neighbourhood.batch(bounds, orders), detail=False)
+        if not result.fits[0]:
+            return None
+        first, second = score(result)
+        return Point(point.bounds, orders[int(np.lexsort((second, first))[0])])
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""

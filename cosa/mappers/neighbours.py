@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,17 @@ class Neighbourhood:
             bounds = np.concatenate([bounds, np.repeat(point.bounds[np.newaxis], len(other_orders), axis=0)])
             orders = np.concatenate([orders, np.array(other_orders)])
         return bounds, orders
+
+    def all_orders(self, point: Point) -> Array:
+        """Every combination of orders of the levels that differ for a mapping's loops, [n, level]."""
+        choices = []
+        for level in self._levels:
+            loops = point.bounds[0, level] > 1
+            distinct: dict[tuple[int, ...], int] = {}
+            for number, permutation in enumerate(self._permutations):
+                distinct.setdefault(tuple(int(dim) for dim in permutation if loops[dim]), number)
+            choices.append(list(distinct.values()))
+        return np.array(list(product(*choices)), np.int64)
 
     def _places(self) -> list[tuple[int, int]]:
         return [(kind, level) for level in self._levels for kind in (0, 1) if kind == 0 or self._instances[level] > 1]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SEARCHES = ("random", "hybrid", "evolutionary", "exhaustive")
 MAPPERS = ("cosa", *SEARCHES)
+SEARCH_OBJECTIVES = ("latency", "energy", "edp")
 
 
 def map_layer(
@@ -35,8 +36,8 @@ def map_layer(
     Parameters
     ----------
     name: one of `MAPPERS`.
-    objective: of a search `latency`, `energy` or `edp`, analytically in Timeloop's convention (None: latency); of the
-        program a name it knows (None: its default).
+    objective: `latency`, `energy` or `edp`: of a search analytically in Timeloop's convention (None: latency), of the
+        program in the option `model`; or a name that the published program knows (its default: `cosa`).
     budget: how much a search may do (None: by its own rule); of the program its seconds count.
     seed: same seed, same schedule on any number of workers, unless time or Ctrl-C stops the search.
     workers: processor cores to use.
@@ -59,7 +60,8 @@ def map_layer(
         if budget is not None and budget.seconds is not None:
             options["time_limit_seconds"] = budget.seconds
         options["threads"] = workers
-        module = "cosa_mip"
+        # Objectives of the machine have a program of their own.
+        module = "machine" if objective in SEARCH_OBJECTIVES else "cosa_mip"
     else:
         options |= {"budget": budget, "workers": workers, "keep_interrupted": keep_interrupted}
         module = name

@@ -195,6 +195,22 @@ class Space:
                 bounds[level, dim, kind] = bounds.get((level, dim, kind), 1) * prime**count
         return bounds
 
+    def exclude(self, bounds: Mapping[tuple[int, Dim, Kind], int]) -> None:
+        """Forbid one assignment of factors (a no-good cut): some count must differ."""
+        differs = []
+        for (level, dim, prime, kind), variable in self.counts.items():
+            here = prime_factors(bounds.get((level, dim, kind), 1)).get(prime, 0)
+            most = round(variable.ub)
+            if here < most:
+                more = self.new_variable("binary")
+                self.require(variable >= (here + 1) * more)
+                differs.append(more)
+            if here > 0:
+                fewer = self.new_variable("binary")
+                self.require(variable <= most - (most - here + 1) * fewer)
+                differs.append(fewer)
+        self.model.rows.add(sum(differs) >= 1)
+
     def cut_off_tile(self, factors: Factors, level: int, dims: Sequence[Dim]) -> None:
         """Forbid every tile at a level whose counts of `dims` are all at least those of `factors`.
 
