@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=1)
 def version() -> str:
     """Version as installed; ``0+unknown`` when the sources run without being installed."""
     from importlib.metadata import PackageNotFoundError

@@ -70,17 +70,22 @@ def source_digest() -> str:
     return digest_of(("cosa", "dram", "nocsim", "arch_configs.dram"))
 
 
-def cache_key(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> str:
-    """Content hash of everything that can change a layer's run (the layer's own name cannot)."""
+def inputs_hash(layer: Layer, architecture_hash: str, mapper: str, options: dict[str, Any]) -> str:
+    """Content hash of everything that can change a layer's figures (the layer's own name cannot)."""
     data = {
         "layer": layer.model_dump(mode="json", exclude={"name", "notes"}),
-        "architecture": architecture.content_hash,
+        "architecture": architecture_hash,
         "mapper": mapper,
         "options": options,
         "version": version(),
         "sources": source_digest(),
     }
     return content_key(data)
+
+
+def cache_key(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> str:
+    """`inputs_hash` of a layer on an architecture."""
+    return inputs_hash(layer, architecture.content_hash, mapper, options)
 
 
 def run_layer(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> dict[str, Any]:

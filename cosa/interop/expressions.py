@@ -10,7 +10,7 @@ from typing import Any
 
 from cosa.interop.places import Where
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -70,8 +70,8 @@ def _value(node: ast.expr, names: Mapping[str, Any], where: Where, text: str, de
             if abs(left) > 2**32 or abs(right) > 64:
                 raise where.error("a power too large to compute", value=text)
             return left**right
-        if type(node.op) in _BINARY:
-            return _BINARY[type(node.op)](left, right)
+        if type(node.op) in BINARY:
+            return BINARY[type(node.op)](left, right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         function = _FUNCTIONS.get(node.func.id)
         if function is not None:

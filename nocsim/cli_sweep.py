@@ -1,0 +1,118 @@
+"""`nocsim sweep` and `nocsim sweep-report`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cosa.errors import InputError
+from cosa.terminal import check_output, out, out_lines
+
+if TYPE_CHECKING:
+    from nocsim.sweep.spec import Sweep
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("sweep")(sweep_command)
+    app.command("sweep-report")(sweep_report_command)
+
+
+def sweep_command(
+    sweep: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Packaged sweep, or a sweep file.")],
+    results: Annotated[
+        str | None, typer.Option(metavar="FILE", help="SQLite file of results (default: NAME.db of the sweep).")
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes at a time.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="dask://HOST:PORT", help="Run on a dask.distributed cluster instead.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run points that failed once more.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many points and how long, and run none.")] = False,
+) -> int:
+    """Schedule, evaluate and simulate every point of a sweep; what is finished stays finished."""
+    from nocsim.sweep.run import MOST_WORKERS, run_sweep
+    from nocsim.sweep.spec import load_sweep
+
+    if not 1 <= workers <= MOST_WORKERS:
+        allowed = f"a whole number from 1 to {MOST_WORKERS}"
+        raise InputError("out of range", source="--workers", value=workers, allowed=allowed)
+    found = load_sweep(sweep)
+    file = f"{found.name}.db" if results is None else results
+    if dry_run:
+        return _dry_run(found, file, workers)
+    check_output("--results", file, {"sweep": sweep})
+    from nocsim.sweep.watch import SweepBar
+
+    bar = SweepBar()
+    try:
+        result = run_sweep(
+            found, file, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=bar
+        )
+    finally:
+        bar.end()
+    from nocsim.sweep.report import summary
+
+    out_lines([*summary(result), "", f"results in {file}"])
+    return 1 if result.failed else 0
+
+
+def _dry_run(sweep: Sweep, results: str, workers: int) -> int:
+    from nocsim.sweep.estimate import estimate
+    from nocsim.sweep.points import expand
+    from nocsim.sweep.watch import duration
+
+    found = estimate(expand(sweep), results)
+    counts = found.counts
+    out(f"{counts.points} points: {counts.done} done, {counts.failed} failed, {counts.left} left\n")
+    if counts.left:
+        time = "time unknown" if found.seconds is None else f"about {duration(found.seconds / workers)}"
+        out(f"{time} with {workers} worker{'s' if workers > 1 else ''} (by {found.basis})\n")
+    return 0
+
+
+def sweep_report_command(
+    results: Annotated[str, typer.Argument(metavar="FILE", help="File of results, as nocsim sweep writes it.")],
+    figures: Annotated[
+        str, typer.Option(metavar="X,Y", help="The two figures to trade off: names, or latency, energy, edp, buffer.")
+    ] = "latency,energy",
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Draw the trade-off with its Pareto front (png, svg, pdf).")
+    ] = None,
+    csv_file: Annotated[str | None, typer.Option("--csv", metavar="FILE", help="Write every point as CSV.")] = None,
+    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write every point as Parquet.")] = None,
+    points: Annotated[bool, typer.Option("--points", help="A row for each layer instead of totals.")] = False,
+    rows: Annotated[int, typer.Option(metavar="N", help="Most rows of the table; 0: all.")] = 20,
+    timing: Annotated[
+        bool, typer.Option("--timing/--no-timing", help="Export wall-clock seconds, or leave them out.")
+    ] = True,
+) -> int:
+    """Tables, Pareto front and sensitivity of a sweep; exports."""
+    from nocsim.sweep.report import report
+    from nocsim.sweep.result import figure_name, read_results
+
+    names = [figure_name(name.strip(), "--figures") for name in figures.split(",")]
+    if len(names) != 2 or names[0] == names[1]:
+        raise InputError("not two figures", source="--figures", value=figures, allowed="X,Y such as latency,energy")
+    if rows < 0:
+        raise InputError("out of range", source="--rows", value=rows, allowed="a whole number >= 0")
+    outputs = {"--plot": plot, "--csv": csv_file, "--parquet": parquet}
+    for option, file in outputs.items():
+        if file is not None:
+            check_output(option, file, {"FILE": results})
+    result = read_results(results)
+    x, y = names
+    out_lines(report(result, x, y, points=points, most=rows))
+    if plot is not None:
+        from nocsim.sweep.plot import save_trade_off
+
+        save_trade_off(result, x, y, plot)
+    if csv_file is not None:
+        result.to_csv(csv_file, timing=timing)
+    if parquet is not None:
+        result.to_parquet(parquet, timing=timing)
+    written = [file for file in outputs.values() if file is not None]
+    if written:
+        out(f"\nwritten to {', '.join(written)}\n")
+    return 0

@@ -1,0 +1,179 @@
+"""The figures of a point: schedule it, evaluate it analytically, simulate it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Literal, TypedDict
+
+from cosa.arch import Architecture
+from cosa.errors import CosaError
+from cosa.schedule import Schedule
+from cosa.workload import Layer
+
+Kind = Literal["INTEGER", "REAL", "TEXT"]
+
+FIGURES: dict[str, Kind] = {
+    "latency_cycles": "INTEGER",
+    "simulated_cycles": "INTEGER",
+    "analytical_cycles": "INTEGER",
+    "timeloop_cycles": "INTEGER",
+    "bound_cycles": "INTEGER",
+    "bound_by": "TEXT",
+    "compute_cycles": "INTEGER",
+    "milliseconds": "REAL",
+    "energy_pj": "REAL",
+    "exact_energy_pj": "REAL",
+    "edp_pj_cycles": "REAL",
+    "dram_energy_pj": "REAL",
+    "buffer_bytes": "INTEGER",
+    "pes": "INTEGER",
+    "mac_units": "INTEGER",
+    "macs": "INTEGER",
+    "mac_utilisation": "REAL",
+    "dram_read_words": "INTEGER",
+    "dram_write_words": "INTEGER",
+    "network_words": "INTEGER",
+    "dram_bytes": "INTEGER",
+    "network_bytes": "INTEGER",
+    "row_hit_rate": "REAL",
+    "busiest_link_share": "REAL",
+    "schedule_hash": "TEXT",
+    "solver_status": "TEXT",
+    "gap": "REAL",
+}
+"""Every figure with its type in the file of results; `docs/reference/sweeps.md` says what each one is."""
+
+
+class Outcome(TypedDict, total=False):
+    """What became of a point: its figures, or an error; seconds of scheduling, evaluation and simulation."""
+
+    figures: dict[str, Any]
+    error_kind: str
+    error: str
+    seconds: float
+    sources: str
+
+
+def run_task(task: str) -> Outcome:
+    """Run a point (`Point.task`); whatever goes wrong is an outcome, not an exception.
+
+    Seconds are wall-clock time without the loading of compiled kernels, which happens once a process.
+    """
+    from nocsim.network_run import source_digest
+
+    started = time.perf_counter()
+    loading, outcome = 0.0, Outcome()
+    try:
+        data = json.loads(task)
+        figures, loading = _figures(
+            Layer.from_data(data["layer"]),
+            Architecture.from_data(data["architecture"]),
+            data["mapper"],
+            data["options"],
+            data["simulate"],
+        )
+        outcome["figures"] = figures
+    except CosaError as error:
+        outcome["error_kind"], outcome["error"] = type(error).__name__, str(error)
+    except MemoryError:
+        outcome["error_kind"], outcome["error"] = "MemoryError", "out of memory"
+    except Exception as error:
+        outcome["error_kind"], outcome["error"] = type(error).__name__, str(error) or "no message"
+    outcome["seconds"] = time.perf_counter() - started - loading
+    outcome["sources"] = source_digest()
+    return outcome
+
+
+def load() -> None:
+    """Import what every point needs."""
+    import cosa.analytical.evaluation
+    import cosa.mappers.cosa_mip
+    import nocsim.accelerator
+    import nocsim.collect  # noqa: F401
+
+
+def _figures(
+    layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any], simulated: bool
+) -> tuple[dict[str, Any], float]:
+    """All figures, and the seconds in which kernels were loaded."""
+    schedule = make_schedule(layer, architecture, mapper, options)
+    figures = _analytical(schedule)
+    if not simulated:
+        return figures, 0.0
+    from nocsim.api import simulate
+
+    result = simulate(schedule)
+    channels = result.dram.channels
+    accesses = sum(channel.reads + channel.writes for channel in channels)
+    energies = [channel.energy_pj.total for channel in channels if channel.energy_pj is not None]
+    figures |= {
+        "latency_cycles": result.cycles.total,
+        "simulated_cycles": result.cycles.total,
+        "analytical_cycles": result.cycles.analytical,
+        "bound_cycles": result.cycles.bound,
+        "bound_by": result.cycles.bound_by,
+        "milliseconds": result.milliseconds,
+        "edp_pj_cycles": figures["energy_pj"] * result.cycles.total,
+        "dram_energy_pj": sum(energies) if len(energies) == len(channels) else None,
+        "mac_utilisation": result.mac_utilisation,
+        "dram_bytes": sum(channel.bytes for channel in channels),
+        "network_bytes": sum(load.bytes for load in result.tensors.values()),
+        "row_hit_rate": sum(channel.row_hits for channel in channels) / accesses if accesses else None,
+        "busiest_link_share": max((link.busy_share for link in result.links), default=0.0),
+    }
+    return figures, result.timing.load_kernels_seconds if result.timing else 0.0
+
+
+def make_schedule(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> Schedule:
+    """A schedule by the mapper of that name.
+
+    Raises
+    ------
+    CosaError: an option is unknown or wrong, or there is no schedule.
+    """
+    import cosa
+
+    return cosa.schedule(layer, architecture, **options)
+
+
+def _analytical(schedule: Schedule) -> dict[str, Any]:
+    """What is known without simulating; figures of the machine are None where the architecture has no mesh."""
+    from cosa.analytical.evaluation import evaluate
+    from cosa.analytical.loads import bound
+    from cosa.analytical.traffic import Traffic
+    from nocsim.sweep.size import on_chip_buffer_bytes
+
+    layer, architecture, nest = schedule.layer, schedule.architecture, schedule.nest
+    timeloop = evaluate(layer, architecture, nest, "timeloop")
+    exact = evaluate(layer, architecture, nest, "exact")
+    figures: dict[str, Any] = dict.fromkeys(FIGURES)
+    figures |= {
+        "latency_cycles": exact.cycles,
+        "analytical_cycles": exact.cycles,
+        "timeloop_cycles": timeloop.cycles,
+        "compute_cycles": exact.compute_cycles,
+        "milliseconds": exact.cycles / (architecture.clock_ghz * 1e6),
+        "energy_pj": timeloop.energy_pj,
+        "exact_energy_pj": exact.energy_pj,
+        "edp_pj_cycles": timeloop.energy_pj * exact.cycles,
+        "buffer_bytes": on_chip_buffer_bytes(architecture),
+        "mac_units": architecture.macs,
+        "macs": layer.macs,
+        "mac_utilisation": layer.macs / (architecture.macs * exact.cycles),
+        "schedule_hash": schedule.content_hash,
+        "solver_status": schedule.provenance.solver_status,
+        "gap": schedule.provenance.gap,
+    }
+    if architecture.noc is not None:
+        traffic = Traffic(layer, architecture, nest)
+        machine = bound(traffic)
+        figures |= {
+            "bound_cycles": machine.cycles,
+            "bound_by": machine.bound_by,
+            "pes": architecture.noc.pes,
+            "dram_read_words": traffic.dram_read_words,
+            "dram_write_words": traffic.dram_write_words,
+            "network_words": traffic.mesh_words,
+        }
+    return figures

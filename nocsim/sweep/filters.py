@@ -1,0 +1,100 @@
+"""Conditions on points (``pes <= 64``, ``levels.GlobalBuffer.capacity_words >= 4 * noc.fifo_flits``)."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from cosa.errors import InputError
+from cosa.interop.expressions import BINARY
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda item, items: item in items,
+    ast.NotIn: lambda item, items: item not in items,
+}
+_ALLOWED = "names of axes and fields, numbers, 'text', + - * / // %, comparisons, in, and, or, not"
+_MOST_CHARACTERS = 1000
+
+Lookup = Callable[[str], Any]
+"""The value of a name at a point; InputError if there is no such name."""
+
+
+class Condition:
+    """A condition as it stands in a sweep file, read once; `holds` asks it of a point.
+
+    Raises
+    ------
+    InputError: the text is not such a condition.
+    """
+
+    def __init__(self, text: str, source: str | None, path: str) -> None:
+        self._text, self._source, self._path = text, source, path
+        try:
+            if len(text) > _MOST_CHARACTERS:
+                raise ValueError
+            self._tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise self._error("not a condition", "such as pes <= 64") from None
+
+    def holds(self, lookup: Lookup) -> bool:
+        """Whether a point meets it.
+
+        Raises
+        ------
+        InputError: a name is unknown, or the condition is not true or false.
+        """
+        try:
+            found = self._value(self._tree, lookup)
+        except (ArithmeticError, TypeError) as error:
+            raise self._error(f"cannot be computed ({error})", None) from None
+        if not isinstance(found, bool):
+            raise self._error(f"neither true nor false but {found!r}", "a comparison, such as pes <= 64")
+        return found
+
+    def _value(self, node: ast.expr, lookup: Lookup) -> Any:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
+            return node.value
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+            try:
+                return lookup(self._dotted(node))
+            except InputError as error:
+                message = f"{error.path or 'a name'}: {error.message}"
+                raise InputError(
+                    message, source=self._source, path=self._path, value=self._text, nearest=error.nearest
+                ) from None
+        if isinstance(node, ast.BoolOp):
+            values = (self._value(part, lookup) for part in node.values)
+            return all(values) if isinstance(node.op, ast.And) else any(values)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+            value = self._value(node.operand, lookup)
+            return not value if isinstance(node.op, ast.Not) else -value
+        if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
+            return BINARY[type(node.op)](self._value(node.left, lookup), self._value(node.right, lookup))
+        if isinstance(node, ast.List | ast.Tuple):
+            return [self._value(part, lookup) for part in node.elts]
+        if isinstance(node, ast.Compare) and all(type(op) in _COMPARE for op in node.ops):
+            values = [self._value(part, lookup) for part in (node.left, *node.comparators)]
+            steps = zip(node.ops, values, values[1:], strict=False)
+            return all(bool(_COMPARE[type(op)](left, right)) for op, left, right in steps)
+        raise self._error("a condition that cannot be read", _ALLOWED)
+
+    def _dotted(self, node: ast.expr) -> str:
+        """The path that a name, ``a.b`` or ``a[4].b`` spells."""
+        if isinstance(node, ast.Name):
+            return node.id
+        if isinstance(node, ast.Attribute):
+            return f"{self._dotted(node.value)}.{node.attr}"
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
+            return f"{self._dotted(node.value)}[{node.slice.value}]"
+        raise self._error("a condition that cannot be read", _ALLOWED)
+
+    def _error(self, message: str, allowed: str | None) -> InputError:
+        return InputError(message, source=self._source, path=self._path, value=self._text, allowed=allowed)

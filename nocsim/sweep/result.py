@@ -1,0 +1,213 @@
+"""The result of a sweep: its points as rows, totals over layers, and exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cosa.errors import InputError, nearest_of
+from cosa.files import whole_file, write_atomic
+from nocsim.sweep.figures import FIGURES
+from nocsim.sweep.spec import Sweep
+
+WALL_CLOCK = ("seconds",)
+"""Columns that differ from run to run."""
+
+SHORT_NAMES = {
+    "latency": "latency_cycles",
+    "energy": "energy_pj",
+    "edp": "edp_pj_cycles",
+    "buffer": "buffer_bytes",
+    "utilisation": "mac_utilisation",
+}
+NUMBERS = tuple(name for name, kind in FIGURES.items() if kind != "TEXT")
+
+_OF_THE_CHIP = ("buffer_bytes", "pes", "mac_units")
+_SUMS = (
+    *("latency_cycles", "simulated_cycles", "analytical_cycles", "timeloop_cycles", "bound_cycles", "compute_cycles"),
+    *("milliseconds", "energy_pj", "exact_energy_pj", "dram_energy_pj", "macs", "dram_read_words"),
+    *("dram_write_words", "network_words", "dram_bytes", "network_bytes"),
+)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All layers on one combination of the other axes.
+
+    Attributes
+    ----------
+    axes: the value on every axis but `layer`
+    positions: the place of that value on the axis
+    layers, done: points, and how many of them have figures
+    figures: totals over the layers as often as they occur (ratios: of the totals), None unless all are done
+    """
+
+    axes: dict[str, Any]
+    positions: dict[str, int]
+    layers: int
+    done: int
+    figures: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A sweep, and its points as rows of the file of results, in order (`nocsim.sweep.store.Store.rows`)."""
+
+    sweep: Sweep
+    rows: list[dict[str, Any]]
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """Rows of points that failed."""
+        return [row for row in self.rows if row["status"] == "failed"]
+
+    @cached_property
+    def axis_names(self) -> list[str]:
+        """All axes; `layer` always is one."""
+        return list(dict.fromkeys((*self.sweep.axes, "layer")))
+
+    def columns(self, *, timing: bool = True) -> list[str]:
+        """Names of the columns of `records`."""
+        rest = ["error_kind", "error", *WALL_CLOCK, "architecture_hash", "inputs_hash", "version", "sources"]
+        names = ["number", *self.axis_names, "count", "status", *FIGURES, *rest]
+        return [name for name in names if timing or name not in WALL_CLOCK]
+
+    def records(self, *, timing: bool = True) -> Iterator[list[Any]]:
+        """A flat row for each point; axis values that are lists or mappings are JSON text."""
+        for row in self.rows:
+            values = row | {name: _flat(row["axes"].get(name)) for name in self.axis_names}
+            yield [values[name] for name in self.columns(timing=timing)]
+
+    def frame(self, *, timing: bool = True) -> Any:
+        """A pandas DataFrame, a row for each point. Without `timing` the same sweep gives the same frame.
+
+        Raises
+        ------
+        InputError: pandas is not installed.
+        """
+        pandas = _package("pandas")
+        columns = self.columns(timing=timing)
+        table = list(zip(*self.records(timing=timing), strict=True))
+        types = {"INTEGER": "Int64", "REAL": "Float64", "TEXT": "string"}
+        data = {}
+        for name, values in zip(columns, table, strict=True):
+            kind = types[FIGURES[name]] if name in FIGURES else "Float64" if name in WALL_CLOCK else None
+            data[name] = pandas.array(values, dtype=kind) if kind else list(values)
+        return pandas.DataFrame(data)
+
+    def to_csv(self, path: str | Path, *, timing: bool = True) -> None:
+        """Write all points as CSV; empty where there is no value."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns(timing=timing))
+        writer.writerows(self.records(timing=timing))
+        write_atomic(path, text.getvalue())
+
+    def to_parquet(self, path: str | Path, *, timing: bool = True) -> None:
+        """Write all points as Parquet, with the types of the figures.
+
+        Raises
+        ------
+        InputError: pyarrow is not installed, or the file can't be written.
+        """
+        pyarrow, parquet = _package("pyarrow"), _package("pyarrow.parquet")
+        types = {"INTEGER": pyarrow.int64(), "REAL": pyarrow.float64(), "TEXT": pyarrow.string()}
+        columns = {}
+        table = list(zip(*self.records(timing=timing), strict=True))
+        for name, values in zip(self.columns(timing=timing), table, strict=True):
+            if name in FIGURES or name in WALL_CLOCK:
+                columns[name] = pyarrow.array(values, type=types[FIGURES.get(name, "REAL")])
+            elif {type(value) for value in values if value is not None} <= {int, float}:
+                columns[name] = pyarrow.array(values)
+            else:
+                texts = [None if value is None else str(value) for value in values]
+                columns[name] = pyarrow.array(texts, type=pyarrow.string())
+        with whole_file(path) as stream:
+            parquet.write_table(pyarrow.table(columns), stream)
+
+    @cached_property
+    def configurations(self) -> list[Configuration]:
+        """Rows of the same place on all axes but `layer`, taken together, in order."""
+        groups: dict[tuple[tuple[str, int], ...], list[dict[str, Any]]] = {}
+        for row in self.rows:
+            key = tuple((name, place) for name, place in row["positions"].items() if name != "layer")
+            groups.setdefault(key, []).append(row)
+        return [_configuration(dict(key), rows) for key, rows in groups.items()]
+
+
+def read_results(path: str | Path) -> SweepResult:
+    """What a file of results holds of the sweep that was run last, finished or not.
+
+    Raises
+    ------
+    InputError: the file is missing, or is no file of results.
+    """
+    from nocsim.sweep.store import Store
+
+    store = Store(path)
+    try:
+        store.latest()
+        return SweepResult(store.spec(), store.rows())
+    finally:
+        store.close()
+
+
+def figure_name(text: str, source: str) -> str:
+    """A number of `FIGURES` by its name or a short one.
+
+    Raises
+    ------
+    InputError: there is no such figure.
+    """
+    name = SHORT_NAMES.get(text, text)
+    if name not in NUMBERS:
+        choices = [*SHORT_NAMES, *NUMBERS]
+        allowed = ", ".join(choices)
+        raise InputError("no such figure", source=source, value=text, allowed=allowed, nearest=nearest_of(text, choices))
+    return name
+
+
+def _configuration(positions: dict[str, int], rows: Sequence[dict[str, Any]]) -> Configuration:
+    axes = {name: value for name, value in rows[0]["axes"].items() if name != "layer"}
+    done = [row for row in rows if row["status"] == "done"]
+    figures = dict.fromkeys(NUMBERS) if len(done) < len(rows) else _totals(rows)
+    return Configuration(axes, positions, len(rows), len(done), figures)
+
+
+def _totals(rows: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    def total(name: str, weight: str | None = None) -> float | None:
+        if any(row[name] is None for row in rows):
+            return None
+        return sum(row[name] * row["count"] * (row[weight] if weight else 1) for row in rows)
+
+    found: dict[str, float | None] = {name: rows[0][name] for name in NUMBERS} if len(rows) == 1 else {}
+    if found and rows[0]["count"] == 1:
+        return found
+    found = dict.fromkeys(NUMBERS) | {name: total(name) for name in _SUMS}
+    found |= {name: rows[0][name] for name in _OF_THE_CHIP}
+    cycles, energy = found["latency_cycles"], found["energy_pj"]
+    if cycles and energy is not None:
+        found["edp_pj_cycles"] = energy * cycles
+        busy = total("mac_utilisation", "latency_cycles")
+        found["mac_utilisation"] = None if busy is None else busy / cycles
+    return found
+
+
+def _flat(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _package(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        allowed = "install cosa-nocsim[sweep]"
+        raise InputError(f"the package {name.partition('.')[0]} is not installed", allowed=allowed) from None

@@ -1,0 +1,101 @@
+"""Runs a sweep: claims points, hands them to a pool, writes what comes back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cosa.errors import InputError
+from nocsim.network_run import source_digest
+from nocsim.sweep.figures import Outcome
+from nocsim.sweep.points import Point, expand
+from nocsim.sweep.pool import LocalPool, Pool
+from nocsim.sweep.spec import Sweep, SweepCounts, Watch
+from nocsim.sweep.store import Store
+
+if TYPE_CHECKING:
+    from nocsim.sweep.result import SweepResult
+
+MOST_WORKERS = 1024
+_WATCH_SECONDS = 0.5
+_AHEAD = 64
+"""Points looked up at a time; each is still claimed alone."""
+
+
+def run_sweep(
+    sweep: Sweep,
+    results: str | Path,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    retry_failed: bool = False,
+    watch: Watch | None = None,
+) -> SweepResult:
+    """See `Sweep.run`."""
+    from nocsim.sweep.result import SweepResult
+
+    if not 1 <= workers <= MOST_WORKERS:
+        allowed = f"a whole number from 1 to {MOST_WORKERS}"
+        raise InputError("out of range", source="--workers", value=workers, allowed=allowed)
+    points = expand(sweep)
+    pool = _pool(workers, scheduler)
+    try:
+        store = Store(results, create=True)
+        try:
+            store.plan(sweep, points)
+            store.start_run(retry_failed=retry_failed)
+            _run(store, pool, {point.inputs_hash: point for point in points}, watch)
+            return SweepResult(store.spec(), store.rows())
+        finally:
+            pool.close()
+            store.close()
+    finally:
+        pool.close()
+
+
+def _pool(workers: int, scheduler: str | None) -> Pool:
+    if scheduler is None:
+        return LocalPool(workers)
+    from nocsim.sweep.dask_pool import DaskPool
+
+    return DaskPool(scheduler)
+
+
+def _run(store: Store, pool: Pool, points: dict[str, Point], watch: Watch | None) -> None:
+    """Until every point has ended, here or in another run."""
+    ahead: list[str] = []
+    here: set[str] = set()
+    next_watch = 0.0
+    while True:
+        while len(here) < pool.slots:
+            ahead = ahead or store.pending(_AHEAD)
+            if not ahead:
+                break
+            key = ahead.pop(0)
+            if store.claim(key):
+                here.add(key)
+                pool.submit(key, points[key].task())
+        for key, outcome in pool.wait(_WATCH_SECONDS):
+            store.finish(key, _checked(outcome))
+            here.remove(key)
+        now = time.monotonic()
+        if here and now < next_watch:
+            continue
+        next_watch = now + _WATCH_SECONDS
+        counts = store.counts()
+        if watch is not None:
+            watch(counts)
+        if not here and not counts.left:
+            return
+        if not here and counts.left == counts.running:
+            # All that is left is under way in other runs; should one of them die, its points are taken over.
+            store.give_back_dead()
+
+
+def _checked(outcome: Outcome) -> Outcome:
+    """Figures that other sources of this package made are not those of this point."""
+    if outcome.get("sources", source_digest()) == source_digest():
+        return outcome
+    message = "the worker has other sources of this package: install the same version everywhere, or start again"
+    return Outcome(error_kind="OtherSources", error=message, seconds=outcome["seconds"])
