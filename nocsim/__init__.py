@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nocsim.packets import Packet
     from nocsim.replay import replay_packets
     from nocsim.result import Result
+    from nocsim.sweep.spec import Sweep
     from nocsim.topology import Topology
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Parts",
     "Result",
     "SimulationError",
+    "Sweep",
     "Topology",
     "replay_packets",
     "simulate",
@@ -37,6 +39,7 @@ _HOME = {
     "Parts": "nocsim.accelerator",
     "Result": "nocsim.result",
     "SimulationError": "nocsim.errors",
+    "Sweep": "nocsim.sweep.spec",
     "Topology": "nocsim.topology",
     "replay_packets": "nocsim.replay",
     "simulate": "nocsim.api",

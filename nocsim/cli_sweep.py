@@ -47,9 +47,7 @@ def sweep_command(
 
     bar = SweepBar()
     try:
-        result = run_sweep(
-            found, file, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=bar
-        )
+        result = run_sweep(found, file, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=bar)
     finally:
         bar.end()
     from nocsim.sweep.report import summary

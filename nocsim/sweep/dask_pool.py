@@ -51,7 +51,8 @@ class DaskPool:
     @property
     def slots(self) -> int:
         """Two for each thread of the cluster, so that none waits for the next point; see `Pool`."""
-        return 2 * max(1, sum(self._client.nthreads().values()))
+        threads: dict[str, int] = self._client.nthreads()
+        return 2 * max(1, sum(threads.values()))
 
     def submit(self, key: str, task: str) -> None:
         """See `Pool`."""

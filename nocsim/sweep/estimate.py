@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -40,9 +40,7 @@ def estimate(points: list[Point], results: str | Path) -> Estimate:
     if Path(results).exists():
         store = Store(results)
         try:
-            known = store.known({point.inputs_hash for point in points})
-        except sqlite3.DatabaseError:
-            known = {}
+            known = store.known([point.inputs_hash for point in points])
         finally:
             store.close()
     statuses = [known.get(x.inputs_hash, ("pending" if x.architecture else "failed", None))[0] for x in points]
@@ -60,16 +58,24 @@ def estimate(points: list[Point], results: str | Path) -> Estimate:
 
 
 def _run_one(points: list[Point]) -> float | None:
-    """Seconds of the point with the median number of MACs, or of a larger one if that fails."""
+    """Seconds of the point with the median number of MACs, or of a larger one if that fails.
+
+    It is run twice: the first point of a process takes longer than the others.
+    """
     pool = LocalPool(1)
+
+    def run(point: Point) -> float | None:
+        pool.submit("", point.task())
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while not (ended := pool.wait(1.0)):
+            if time.monotonic() > until:
+                return None
+        return ended[0][1]["seconds"] if "figures" in ended[0][1] else None
+
     try:
         for point in points[len(points) // 2 :][:_TRIES]:
-            pool.submit("", point.task())
-            ended = pool.wait(_PATIENCE_SECONDS) or pool.wait(_PATIENCE_SECONDS)
-            if not ended:
-                return None
-            if "figures" in ended[0][1]:
-                return ended[0][1]["seconds"]
+            if run(point) is not None:
+                return run(point)
         return None
     finally:
         pool.close()

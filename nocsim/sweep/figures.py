@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import fields
 from typing import Any, Literal, TypedDict
 
 from cosa.arch import Architecture
@@ -87,10 +88,10 @@ def run_task(task: str) -> Outcome:
 
 def load() -> None:
     """Import what every point needs."""
-    import cosa.analytical.evaluation
-    import cosa.mappers.cosa_mip
-    import nocsim.accelerator
-    import nocsim.collect  # noqa: F401
+    from importlib import import_module
+
+    for name in ("cosa.analytical.evaluation", "cosa.mappers.cosa_mip", "nocsim.accelerator", "nocsim.collect"):
+        import_module(name)
 
 
 def _figures(
@@ -126,15 +127,23 @@ def _figures(
 
 
 def make_schedule(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> Schedule:
-    """A schedule by the mapper of that name.
+    """A schedule by the mapper of that name. Options named as a field of `Budget` are the search's budget.
 
     Raises
     ------
     CosaError: an option is unknown or wrong, or there is no schedule.
     """
-    import cosa
+    from cosa.mappers.registry import map_layer
+    from cosa.mappers.search import Budget
+    from cosa.validity import require_valid
 
-    return cosa.schedule(layer, architecture, **options)
+    names = {field.name for field in fields(Budget)}
+    given = {name: value for name, value in options.items() if name in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    budget = Budget(**given) if given else None
+    schedule = map_layer(mapper, layer, architecture, budget=budget, **others)
+    require_valid(schedule, "the schedule found")
+    return schedule
 
 
 def _analytical(schedule: Schedule) -> dict[str, Any]:

@@ -71,13 +71,16 @@ class Condition:
                     message, source=self._source, path=self._path, value=self._text, nearest=error.nearest
                 ) from None
         if isinstance(node, ast.BoolOp):
-            values = (self._value(part, lookup) for part in node.values)
-            return all(values) if isinstance(node.op, ast.And) else any(values)
+            parts = (self._value(part, lookup) for part in node.values)
+            return all(parts) if isinstance(node.op, ast.And) else any(parts)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
             value = self._value(node.operand, lookup)
             return not value if isinstance(node.op, ast.Not) else -value
         if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
-            return BINARY[type(node.op)](self._value(node.left, lookup), self._value(node.right, lookup))
+            left, right = self._value(node.left, lookup), self._value(node.right, lookup)
+            if not isinstance(left, int | float) or not isinstance(right, int | float):
+                raise TypeError(f"{left!r} or {right!r} is no number")
+            return BINARY[type(node.op)](left, right)
         if isinstance(node, ast.List | ast.Tuple):
             return [self._value(part, lookup) for part in node.elts]
         if isinstance(node, ast.Compare) and all(type(op) in _COMPARE for op in node.ops):

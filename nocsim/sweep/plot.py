@@ -43,10 +43,14 @@ def save_trade_off(result: SweepResult, x: str, y: str, path: str | Path) -> Non
             label="Pareto front" if network is None else f"Pareto front, {network}",
         )
         if len(front) <= _MOST_LABELS:
+            labels: dict[tuple[float, float], str] = {}
             for c in front:
-                text = ", ".join(str(c.axes[name]) for name in varied if name != "network")
                 place = ((c.figures[x] or 0) / unit_x, (c.figures[y] or 0) / unit_y)
-                axes.annotate(text, place, xytext=(4, 4), textcoords="offset points", fontsize=7)
+                text = ", ".join(str(c.axes[name]) for name in varied if name != "network")
+                labels[place] = f"{labels[place]} ..." if place in labels else text
+            for place, text in labels.items():
+                axes.annotate(text.partition(" ...")[0] + (" ..." if "..." in text else ""), place, xytext=(4, 4), textcoords="offset points", fontsize=7)
+    axes.margins(x=0.15)
     axes.set_xlabel(axis_label(x))
     axes.set_ylabel(axis_label(y))
     axes.set_title(result.sweep.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping
@@ -14,9 +13,10 @@ from typing import Any
 from cosa.api import find_layer
 from cosa.arch import Architecture, load_architecture
 from cosa.errors import InputError, nearest_of
+from cosa.mappers.registry import MAPPERS
 from cosa.networks import load_network
 from cosa.workload import Layer
-from nocsim.network_run import MAPPERS, inputs_hash
+from nocsim.network_run import inputs_hash
 from nocsim.sweep.fields import Data, set_value, value_at
 from nocsim.sweep.filters import Condition
 from nocsim.sweep.size import on_chip_buffer_bytes
@@ -94,13 +94,13 @@ class _Expansion:
     """What the points of one sweep share."""
 
     def __init__(self, sweep: Sweep) -> None:
-        self._sweep, self._folder, self._source = sweep, sweep.folder, sweep.name
+        self._sweep, self._folder, self._source = sweep, sweep.folder, sweep.source
         self._fields = [name for name in sweep.axes if name not in SPECIAL_AXES and not name.startswith(_OPTION)]
         self._bases = [self._architecture(value) for value in self._values("architecture", "simba_4x4")]
         self._base_data = [base.model_dump(mode="json") for base in self._bases]
         self._check_names()
         self._layers = self._all_layers()
-        self._conditions = [Condition(text, sweep.name, f"where[{n}]") for n, text in enumerate(sweep.where)]
+        self._conditions = [Condition(text, sweep.source, f"where[{n}]") for n, text in enumerate(sweep.where)]
         self._machines: dict[tuple[int, ...], _Machine] = {}
 
     def _values(self, axis: str, default: Any) -> list[Any]:
@@ -168,7 +168,9 @@ class _Expansion:
         most = max(len(layers) for layers in self._layers)
         if prod(lengths) * most > MOST_POINTS:
             allowed = f"at most {MOST_POINTS:,} points"
-            raise InputError(f"up to {prod(lengths) * most:,} points", source=self._source, path="axes", allowed=allowed)
+            raise InputError(
+                f"up to {prod(lengths) * most:,} points", source=self._source, path="axes", allowed=allowed
+            )
         for steps in itertools.product(*map(range, lengths)):
             yield {name: step for group, step in zip(groups, steps, strict=True) for name in group}
 
@@ -208,9 +210,7 @@ class _Expansion:
         self._require_useful_values(found, machines)
         return found
 
-    def _point(
-        self, number: int, positions: dict[str, int], machine: _Machine, layer: Layer, count: int
-    ) -> Point:
+    def _point(self, number: int, positions: dict[str, int], machine: _Machine, layer: Layer, count: int) -> Point:
         options = {
             name.removeprefix(_OPTION): self._at(positions, name, None)
             for name in self._sweep.axes
@@ -266,7 +266,8 @@ class _Expansion:
             for name in self._fields:
                 if machine.error is not None and (name, point.positions[name]) not in good:
                     error, value = machine.error, self._sweep.values(name)[point.positions[name]]
-                    raise self._error(str(error), name, value) from None
+                    message = error.message if error.path == name else f"{error.path}: {error.message}"
+                    raise self._error(message, name, value, allowed=error.allowed, nearest=error.nearest) from None
 
 
 class _NoArchitectureError(Exception):

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
@@ -77,11 +78,9 @@ class LocalPool:
         worker = next(idle, None) or self._start()
         worker.key = key
         assert worker.process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # it has died; `wait` will say so
             worker.process.stdin.write(json.dumps(task).encode() + b"\n")
             worker.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has died; `wait` will say so
 
     def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
         """See `Pool`. A point whose process dies has failed.
@@ -145,10 +144,8 @@ class LocalPool:
         with worker.complaints as complaints, worker.process.stdout:
             complaints.seek(0)
             lines = complaints.read().decode(errors="replace").strip().splitlines()
-        try:
+        with suppress(BrokenPipeError):  # a point that it never read
             worker.process.stdin.close()
-        except BrokenPipeError:
-            pass  # the point it never read
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         last = f": {lines[-1]}" if lines else ""
         if not worker.ready and not self._closing:

@@ -77,11 +77,11 @@ def _sensitivity(result: SweepResult, figures: Sequence[str]) -> list[str]:
     rows = []
     for entry in found:
         axis = " + ".join(entry.axes)
-        values = " + ".join(_text(value) for value in entry.values)
+        values, base = (" + ".join(map(_text, given)) for given in (entry.values, entry.base))
         ratios = ["-" if (ratio := entry.ratios[name]) is None else f"x{ratio:.3f}" for name in figures]
-        rows.append([axis if len(entry.axes) == 1 else _shortened(entry.axes), values, *ratios])
-    first = "what each value changes, all else equal (geometric mean against the axis' first value):"
-    return ["", first, *table(["axis", "value", *names], rows, left=2)]
+        rows.append([axis if len(entry.axes) == 1 else _shortened(entry.axes), values, base, *ratios])
+    first = "what each value changes, all else equal (geometric mean of ratios):"
+    return ["", first, *table(["axis", "value", "against", *names], rows, left=3)]
 
 
 def _shortened(axes: Sequence[str]) -> str:

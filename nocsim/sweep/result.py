@@ -169,7 +169,9 @@ def figure_name(text: str, source: str) -> str:
     if name not in NUMBERS:
         choices = [*SHORT_NAMES, *NUMBERS]
         allowed = ", ".join(choices)
-        raise InputError("no such figure", source=source, value=text, allowed=allowed, nearest=nearest_of(text, choices))
+        raise InputError(
+            "no such figure", source=source, value=text, allowed=allowed, nearest=nearest_of(text, choices)
+        )
     return name
 
 
@@ -184,7 +186,8 @@ def _totals(rows: Sequence[dict[str, Any]]) -> dict[str, float | None]:
     def total(name: str, weight: str | None = None) -> float | None:
         if any(row[name] is None for row in rows):
             return None
-        return sum(row[name] * row["count"] * (row[weight] if weight else 1) for row in rows)
+        found: float = sum(row[name] * row["count"] * (row[weight] if weight else 1) for row in rows)
+        return found
 
     found: dict[str, float | None] = {name: rows[0][name] for name in NUMBERS} if len(rows) == 1 else {}
     if found and rows[0]["count"] == 1:

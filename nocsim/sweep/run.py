@@ -11,7 +11,7 @@ from nocsim.network_run import source_digest
 from nocsim.sweep.figures import Outcome
 from nocsim.sweep.points import Point, expand
 from nocsim.sweep.pool import LocalPool, Pool
-from nocsim.sweep.spec import Sweep, SweepCounts, Watch
+from nocsim.sweep.spec import Sweep, Watch
 from nocsim.sweep.store import Store
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ class Sweep(FileModel):
     where: tuple[str, ...] = ()
     simulate: bool = True
 
-    _folder: Path | None = PrivateAttr(default=None)
+    _file: Path | None = PrivateAttr(default=None)
 
     @field_validator("axes", mode="before")
     @classmethod
@@ -113,13 +113,18 @@ class Sweep(FileModel):
         InputError: the file is missing or wrong.
         """
         found = cls.from_data(read_data(path), source=str(path))
-        found._folder = Path(path).parent
+        found._file = Path(path)
         return found
 
     @property
     def folder(self) -> Path | None:
         """The folder of the sweep's file, None if it was made in Python."""
-        return self._folder
+        return self._file.parent if self._file is not None else None
+
+    @property
+    def source(self) -> str:
+        """What errors call it: its file, else its name."""
+        return str(self._file) if self._file is not None else self.name
 
     def values(self, axis: str) -> list[Any]:
         """The values of an axis, as they stand in the file."""
@@ -167,9 +172,7 @@ class Sweep(FileModel):
         """
         from nocsim.sweep.run import run_sweep
 
-        return run_sweep(
-            self, results, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=watch
-        )
+        return run_sweep(self, results, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=watch)
 
 
 def _plain(value: Any) -> Any:

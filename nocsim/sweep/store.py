@@ -228,7 +228,9 @@ class Store:
         return True
 
     def _give_back(self, run: int) -> None:
-        self._base.execute("UPDATE points SET status = 'pending', run = NULL WHERE status = 'running' AND run = ?", (run,))
+        self._base.execute(
+            "UPDATE points SET status = 'pending', run = NULL WHERE status = 'running' AND run = ?", (run,)
+        )
         self._base.execute("UPDATE runs SET ended = ? WHERE run = ?", (_now(), run))
 
     def pending(self, most: int) -> list[str]:

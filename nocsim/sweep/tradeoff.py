@@ -48,24 +48,26 @@ def pareto_front(configurations: Sequence[Configuration], x: str, y: str) -> lis
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What one value of an axis changes against the axis' first value, all else equal.
+    """What one value of an axis changes against the first value with figures, all else equal.
 
     Attributes
     ----------
     axes: the axis, or those that `zip` couples to it
     values: its values, as the sweep gives them
+    base: the values compared with
     pairs: pairs of configurations compared
     ratios: geometric mean of figure over figure at the first value, by figure (None where nothing can be compared)
     """
 
     axes: tuple[str, ...]
     values: tuple[Any, ...]
+    base: tuple[Any, ...]
     pairs: int
     ratios: dict[str, float | None]
 
 
 def sensitivities(result: SweepResult, figures: Sequence[str]) -> list[Sensitivity]:
-    """Every value but the first of every axis with several values (layers and networks are no choice)."""
+    """Every further value of every axis with several (layers and networks are no choice)."""
     sweep = result.sweep
     couples = [*sweep.zip, *((name,) for name in sweep.axes if not any(name in group for group in sweep.zip))]
     found = []
@@ -77,11 +79,15 @@ def sensitivities(result: SweepResult, figures: Sequence[str]) -> list[Sensitivi
         for configuration in result.configurations:
             others = tuple((name, place) for name, place in configuration.positions.items() if name not in axes)
             at.setdefault(others, {})[configuration.positions[axes[0]]] = configuration
-        for place in range(1, len(sweep.values(axes[0]))):
-            pairs = [(cells[0], cells[place]) for cells in at.values() if 0 in cells and place in cells]
-            values = tuple(sweep.values(name)[place] for name in axes)
+        complete = [place for cells in at.values() for place, cell in cells.items() if cell.done == cell.layers]
+        base = min(complete, default=0)
+        for place in range(len(sweep.values(axes[0]))):
+            if place == base:
+                continue
+            pairs = [(cells[base], cells[place]) for cells in at.values() if base in cells and place in cells]
+            values, first = (tuple(sweep.values(name)[which] for name in axes) for which in (place, base))
             ratios = {figure: _mean_ratio(pairs, figure) for figure in figures}
-            found.append(Sensitivity(axes, values, len(pairs), ratios))
+            found.append(Sensitivity(axes, values, first, len(pairs), ratios))
     return found
 
 
