@@ -101,7 +101,6 @@ def sweep_report_command(
             check_output(option, file, {"FILE": results})
     result = read_results(results)
     x, y = names
-    out_lines(report(result, x, y, points=points, most=rows))
     if plot is not None:
         from nocsim.sweep.plot import save_trade_off
 
@@ -110,6 +109,7 @@ def sweep_report_command(
         result.to_csv(csv_file, timing=timing)
     if parquet is not None:
         result.to_parquet(parquet, timing=timing)
+    out_lines(report(result, x, y, points=points, most=rows))
     written = [file for file in outputs.values() if file is not None]
     if written:
         out(f"\nwritten to {', '.join(written)}\n")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from cosa.errors import CosaError, InputError
@@ -14,6 +19,9 @@ if TYPE_CHECKING:
 
 _PREFIX = "dask://"
 _CONNECT_SECONDS = 10
+_CLOSE_SECONDS = 5
+_ASK_SECONDS = 5.0
+"""Workers may come and go; this often they are counted."""
 _ONE_AT_A_TIME = threading.Lock()
 """Workers may have several threads; solver and simulator are made for one."""
 
@@ -39,24 +47,32 @@ class DaskPool:
             allowed = f"{_PREFIX}host:port"
             raise InputError("not a scheduler", source="--scheduler", value=address, allowed=allowed)
         distributed = require_distributed()
+        # It reports a lost scheduler with tracebacks; here that is one line.
+        for name in ("client", "core", "comm"):
+            logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
         try:
             self._client = distributed.Client(f"tcp://{host}", timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"no dask scheduler answers: {reason}", source="--scheduler", value=address) from None
         self._address = address
+        self._threads, self._ask_again = 1, 0.0
         self._futures: dict[str, Any] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     @property
     def slots(self) -> int:
         """Two for each thread of the cluster, so that none waits for the next point; see `Pool`."""
-        threads: dict[str, int] = self._client.nthreads()
-        return 2 * max(1, sum(threads.values()))
+        if time.monotonic() >= self._ask_again:
+            with self._lost():
+                self._threads = max(1, sum(self._client.nthreads().values()))
+            self._ask_again = time.monotonic() + _ASK_SECONDS
+        return 2 * self._threads
 
     def submit(self, key: str, task: str) -> None:
         """See `Pool`."""
-        future = self._client.submit(run_alone, task, key=f"sweep-{self._client.id}-{key}", pure=False)
+        with self._lost():
+            future = self._client.submit(run_alone, task, key=f"sweep-{self._client.id}-{key}", pure=False)
         self._futures[key] = future
         future.add_done_callback(self._note(key))
 
@@ -72,25 +88,38 @@ class DaskPool:
                 keys.append(self._ended.get_nowait())
         except queue.Empty:
             pass
-        if not keys and self._client.status not in ("running", "connecting"):
-            raise SchedulerLostError(f"--scheduler: {self._address} is gone; points that it finished are kept")
+        if not keys and self._client.status != "running":
+            raise self._gone()
         return [(key, self._outcome(self._futures.pop(key))) for key in keys]
 
     def _outcome(self, future: Any) -> Outcome:
         if future.status == "cancelled":
-            raise SchedulerLostError(f"--scheduler: {self._address} is gone; points that it finished are kept")
-        error = future.exception()
-        if error is None:
-            outcome: Outcome = future.result()
-            return outcome
+            raise self._gone()
+        with self._lost():
+            error = future.exception()
+            if error is None:
+                outcome: Outcome = future.result()
+                return outcome
         kind = "WorkerDied" if type(error).__name__ == "KilledWorker" else type(error).__name__
         return Outcome(error_kind=kind, error=" ".join(str(error).split()) or "no message")
 
     def close(self) -> None:
         """See `Pool`."""
-        for future in self._futures.values():
-            future.cancel()
-        self._client.close()
+        with suppress(OSError, RuntimeError):
+            for future in self._futures.values():
+                future.cancel()
+        self._client.close(timeout=_CLOSE_SECONDS)
+
+    @contextmanager
+    def _lost(self) -> Iterator[None]:
+        """What the client raises without its scheduler, as our error."""
+        try:
+            yield
+        except (OSError, RuntimeError, CancelledError):
+            raise self._gone() from None
+
+    def _gone(self) -> SchedulerLostError:
+        return SchedulerLostError(f"--scheduler: {self._address} is gone; points that it finished are kept")
 
 
 def require_distributed() -> Any:

@@ -37,7 +37,7 @@ def leaves(data: Any, prefix: str = "") -> Iterator[str]:
     if isinstance(data, dict) and data:
         for key, value in data.items():
             yield from leaves(value, f"{prefix}.{key}" if prefix else key)
-    elif isinstance(data, list) and data and all(isinstance(item, dict) and "name" in item for item in data):
+    elif _named(data):
         for item in data:
             yield from leaves(item, f"{prefix}.{item['name']}")
     else:
@@ -118,7 +118,10 @@ def _place(data: Data, path: str, others: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def _named(holder: Any) -> bool:
-    return isinstance(holder, list) and bool(holder) and all(isinstance(x, dict) and "name" in x for x in holder)
+    """Whether it is a list of things that go by their names, as levels do."""
+    if not isinstance(holder, list) or not holder:
+        return False
+    return all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in holder)
 
 
 def _key(holder: Any, part: str | int) -> str | int | None:

@@ -49,7 +49,13 @@ def save_trade_off(result: SweepResult, x: str, y: str, path: str | Path) -> Non
                 text = ", ".join(str(c.axes[name]) for name in varied if name != "network")
                 labels[place] = f"{labels[place]} ..." if place in labels else text
             for place, text in labels.items():
-                axes.annotate(text.partition(" ...")[0] + (" ..." if "..." in text else ""), place, xytext=(4, 4), textcoords="offset points", fontsize=7)
+                axes.annotate(
+                    text.partition(" ...")[0] + (" ..." if "..." in text else ""),
+                    place,
+                    xytext=(4, 4),
+                    textcoords="offset points",
+                    fontsize=7,
+                )
     axes.margins(x=0.15)
     axes.set_xlabel(axis_label(x))
     axes.set_ylabel(axis_label(y))

@@ -11,7 +11,6 @@ from nocsim.sweep.result import SHORT_NAMES, SweepResult
 from nocsim.sweep.tradeoff import pareto_front, sensitivities, workloads
 
 _ALWAYS = ("latency_cycles", "energy_pj")
-_MOST_ERRORS = 5
 _TITLES = {name: short for short, name in SHORT_NAMES.items()}
 _TITLES |= {
     "latency_cycles": "latency (cycles)",
@@ -23,17 +22,15 @@ _UNITS: dict[str, float] = {"energy_pj": 1e6, "exact_energy_pj": 1e6, "buffer_by
 
 
 def summary(result: SweepResult) -> list[str]:
-    """What came of a sweep, in a few lines: points, failures by message, time."""
+    """What came of a sweep, in a few lines: points, failures by kind, time."""
     sweep, rows = result.sweep, result.rows
     states = Counter(row["status"] for row in rows)
     parts = [f"{states[name]} {name}" for name in ("done", "failed", "running", "pending") if states[name]]
     seconds = sum({row["inputs_hash"]: row["seconds"] or 0.0 for row in rows}.values())
     lines = [f"{sweep.name}: {len(rows)} points: {', '.join(parts)}; {seconds:.1f} s of work"]
-    errors = Counter(f"{row['error_kind']}: {row['error']}" for row in result.failed)
-    lines += [f"  {count} x {text}" for text, count in errors.most_common(_MOST_ERRORS)]
-    if len(errors) > _MOST_ERRORS:
-        lines.append(f"  and {len(errors) - _MOST_ERRORS} other errors")
-    return lines
+    errors = Counter(row["error_kind"] for row in result.failed)
+    first = {row["error_kind"]: row["error"] for row in reversed(result.failed)}
+    return lines + [f"  {count} x {kind}, the first: {first[kind]}" for kind, count in errors.most_common()]
 
 
 def report(result: SweepResult, x: str, y: str, *, points: bool = False, most: int = 20) -> list[str]:

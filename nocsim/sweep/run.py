@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,19 +40,16 @@ def run_sweep(
         allowed = f"a whole number from 1 to {MOST_WORKERS}"
         raise InputError("out of range", source="--workers", value=workers, allowed=allowed)
     points = expand(sweep)
-    pool = _pool(workers, scheduler)
-    try:
+    with ExitStack() as stack:
+        pool = _pool(workers, scheduler)
+        stack.callback(pool.close)
         store = Store(results, create=True)
-        try:
-            store.plan(sweep, points)
-            store.start_run(retry_failed=retry_failed)
-            _run(store, pool, {point.inputs_hash: point for point in points}, watch)
-            return SweepResult(store.spec(), store.rows())
-        finally:
-            pool.close()
-            store.close()
-    finally:
-        pool.close()
+        # Last in, first out: claims are given back even if the pool takes its time to close.
+        stack.callback(store.close)
+        store.plan(sweep, points)
+        store.start_run(retry_failed=retry_failed)
+        _run(store, pool, {point.inputs_hash: point for point in points}, watch)
+        return SweepResult(store.spec(), store.rows())
 
 
 def _pool(workers: int, scheduler: str | None) -> Pool:

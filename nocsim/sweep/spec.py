@@ -79,10 +79,11 @@ class Sweep(FileModel):
         for name, values in self.axes.items():
             if isinstance(values, list) and not values:
                 raise FieldError("an axis without values", path=f"axes.{name}", value=values, allowed="one or more")
-            shown = [repr(value) for value in self.values(name)]
-            twice = next((text for text in shown if shown.count(text) > 1), None)
-            if twice:
-                raise FieldError(f"the value {twice} is given twice", path=f"axes.{name}")
+            shown: set[str] = set()
+            for value in self.values(name):
+                if repr(value) in shown:
+                    raise FieldError(f"the value {value!r} is given twice", path=f"axes.{name}")
+                shown.add(repr(value))
         if ("layer" in self.axes) == ("network" in self.axes):
             allowed = "one of the axes layer and network"
             both = "both" if "layer" in self.axes else "neither"
