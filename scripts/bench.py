@@ -1,10 +1,11 @@
 """Speed and memory of everything that has a target, measured here and printed as one JSON object.
 
-    python scripts/bench.py [--only main,mesh,dram,analytical,whole]
+    python scripts/bench.py [--only main,mesh,dram,analytical,whole,sweep]
 
 Each part is a script of its own (`scripts/bench_PART.py`, with options) and runs in a process of its own: `main` is the
 main job (scheduling, simulating, first run), `mesh` the router kernel, `dram` the DRAM island, `analytical` the
-evaluator, `whole` the whole machine (CoSA's example replayed, all layers of ResNet-50).
+evaluator, `whole` the whole machine (CoSA's example replayed, all layers of ResNet-50), `sweep`
+what a sweep takes beyond its points.
 Machines are shared: look at ratios and medians, and at `load_average` before believing a missed target.
 """
 
@@ -17,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PARTS = ("main", "mesh", "dram", "analytical", "whole")
+PARTS = ("main", "mesh", "dram", "analytical", "whole", "sweep")
 
 
 def main() -> int:

@@ -140,6 +140,11 @@ def make_schedule(layer: Layer, architecture: Architecture, mapper: str, options
     names = {field.name for field in fields(Budget)}
     given = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
+    if "weights" in others:
+        from cosa.mip.objective import Weights
+
+        # As data, so that the point's hash covers them: a file could change.
+        others["weights"] = Weights.from_data(others["weights"], source="options.weights")
     budget = Budget(**given) if given else None
     schedule = map_layer(mapper, layer, architecture, budget=budget, **others)
     require_valid(schedule, "the schedule found")
@@ -148,14 +153,13 @@ def make_schedule(layer: Layer, architecture: Architecture, mapper: str, options
 
 def _analytical(schedule: Schedule) -> dict[str, Any]:
     """What is known without simulating; figures of the machine are None where the architecture has no mesh."""
-    from cosa.analytical.evaluation import evaluate
     from cosa.analytical.loads import bound
     from cosa.analytical.traffic import Traffic
+    from cosa.api import evaluate
     from nocsim.sweep.size import on_chip_buffer_bytes
 
-    layer, architecture, nest = schedule.layer, schedule.architecture, schedule.nest
-    timeloop = evaluate(layer, architecture, nest, "timeloop")
-    exact = evaluate(layer, architecture, nest, "exact")
+    architecture = schedule.architecture
+    timeloop, exact = evaluate(schedule, "timeloop"), evaluate(schedule, "exact")
     figures: dict[str, Any] = dict.fromkeys(FIGURES)
     figures |= {
         "latency_cycles": exact.cycles,
@@ -168,14 +172,14 @@ def _analytical(schedule: Schedule) -> dict[str, Any]:
         "edp_pj_cycles": timeloop.energy_pj * exact.cycles,
         "buffer_bytes": on_chip_buffer_bytes(architecture),
         "mac_units": architecture.macs,
-        "macs": layer.macs,
-        "mac_utilisation": layer.macs / (architecture.macs * exact.cycles),
+        "macs": schedule.layer.macs,
+        "mac_utilisation": exact.utilisation,
         "schedule_hash": schedule.content_hash,
         "solver_status": schedule.provenance.solver_status,
         "gap": schedule.provenance.gap,
     }
     if architecture.noc is not None:
-        traffic = Traffic(layer, architecture, nest)
+        traffic = Traffic(schedule.padded_layer, architecture, schedule.nest)
         machine = bound(traffic)
         figures |= {
             "bound_cycles": machine.cycles,

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosa.errors import InputError
+from cosa.errors import CosaError, InputError
 from nocsim.network_run import source_digest
 from nocsim.sweep.figures import Outcome
 from nocsim.sweep.points import Point, expand
@@ -22,6 +22,12 @@ MOST_WORKERS = 1024
 _WATCH_SECONDS = 0.5
 _AHEAD = 64
 """Points looked up at a time; each is still claimed alone."""
+
+
+class OtherSourcesError(CosaError):
+    """A worker runs other sources of this package."""
+
+    exit_code = 1
 
 
 def run_sweep(
@@ -93,7 +99,9 @@ def _run(store: Store, pool: Pool, points: dict[str, Point], watch: Watch | None
 
 def _checked(outcome: Outcome) -> Outcome:
     """Figures that other sources of this package made are not those of this point."""
-    if outcome.get("sources", source_digest()) == source_digest():
-        return outcome
-    message = "the worker has other sources of this package: install the same version everywhere, or start again"
-    return Outcome(error_kind="OtherSources", error=message, seconds=outcome["seconds"])
+    if outcome.get("sources", source_digest()) != source_digest():
+        raise OtherSourcesError(
+            "a worker has other sources of this package: install the same version everywhere; if it was changed "
+            "meanwhile, start again"
+        )
+    return outcome
