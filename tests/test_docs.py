@@ -295,6 +295,17 @@ def test_every_dram_figure_is_described() -> None:
     assert {field.name for field in fields(DramLosses)} <= words_in_code("dram")
 
 
+def test_every_field_and_figure_of_a_sweep_is_described() -> None:
+    from nocsim.sweep.figures import FIGURES
+    from nocsim.sweep.points import DERIVED
+    from nocsim.sweep.result import SweepResult
+    from nocsim.sweep.spec import SPECIAL_AXES, Sweep, sweep_names
+
+    columns = SweepResult(Sweep(axes={"network": "dlrm"}), []).columns()
+    wanted = {*Sweep.model_fields, *SPECIAL_AXES, *FIGURES, *DERIVED, *columns, *sweep_names()}
+    assert sorted(wanted - words_in_code("sweeps")) == []
+
+
 def test_every_script_is_described() -> None:
     assert {f"scripts/{path.name}" for path in (ROOT / "scripts").glob("*.py")} <= words_in_code("cli")
 
