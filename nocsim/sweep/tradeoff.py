@@ -85,6 +85,8 @@ def sensitivities(result: SweepResult, figures: Sequence[str]) -> list[Sensitivi
             if place == base:
                 continue
             pairs = [(cells[base], cells[place]) for cells in at.values() if base in cells and place in cells]
+            if not pairs:
+                continue  # the conditions leave none of it
             values, first = (tuple(sweep.values(name)[which] for name in axes) for which in (place, base))
             ratios = {figure: _mean_ratio(pairs, figure) for figure in figures}
             found.append(Sensitivity(axes, values, first, len(pairs), ratios))
