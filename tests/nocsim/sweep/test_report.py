@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nocsim.sweep.figures import FIGURES
@@ -69,6 +69,7 @@ def configuration(x: float | None, y: float | None, network: int = 0) -> Configu
 PLACES = st.lists(st.tuples(st.none() | st.integers(0, 5), st.integers(0, 5)), max_size=12)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PLACES)
 def test_the_pareto_front_by_its_definition(places: list[tuple[int | None, int]]) -> None:
     every = [configuration(x, y) for x, y in places]
