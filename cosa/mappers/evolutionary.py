@@ -48,7 +48,7 @@ FIRST_DRAWS = 50_000
 Genes = npt.NDArray[np.int64]
 
 
-def map_layer(
+def search(
     layer: Layer,
     architecture: Architecture,
     *,
@@ -57,9 +57,10 @@ def map_layer(
     seed: int = 0,
     workers: int = 1,
     keep_interrupted: bool = False,
+    most: int = 1,
     seeds: Sequence[Schedule] | None = None,
-) -> Schedule:
-    """The best mapping of some populations; a budget of evaluations is shared out evenly among them.
+) -> list[Schedule]:
+    """The best mappings (`most`) of some populations; a budget of evaluations is shared out evenly among them.
 
     `seeds` are schedules to start from (None: the program's; if it finds none, random mappings).
 
@@ -78,7 +79,7 @@ def map_layer(
     starts = [_genome(MapSpace.of(BatchEvaluator(layer, architecture), axes_apart=True), found) for found in seeds]
     limits = shares(budget.evaluations, ISLANDS)
     tasks = [_task(seed, number, limit, starts, goal) for number, limit in enumerate(limits)]
-    founds = run_tasks(tasks, layer, architecture, workers, stop)
+    founds = run_tasks(tasks, layer, architecture, workers, stop, most)
     return finish("evolutionary", layer, architecture, goal, seed, founds, started, keep_interrupted, notes)
 
 
@@ -218,11 +219,7 @@ class _Island:
         self.cost[first:last, 0], self.cost[first:last, 1] = one, two
         self.found.evaluations += genomes
         self.found.valid += int(result.fits.sum())
-        at = int(np.lexsort((two, one))[0])
-        if np.isfinite(one[at]) and (one[at], two[at]) < self.found.cost:
-            self.found.take((float(one[at]), float(two[at])), batch, at, space.architecture)
-            return True
-        return False
+        return self.found.offer(one, two, batch, space.architecture)
 
     def _select(self, genomes: int) -> int:
         """Keep the best, of equally good ones the earliest; how many."""

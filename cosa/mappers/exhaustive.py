@@ -25,7 +25,7 @@ MOST_TILINGS = 100_000_000
 MAPPINGS_A_TURN = 4096
 
 
-def map_layer(
+def search(
     layer: Layer,
     architecture: Architecture,
     *,
@@ -34,8 +34,9 @@ def map_layer(
     seed: int = 0,
     workers: int = 1,
     keep_interrupted: bool = False,
-) -> Schedule:
-    """The best of all valid mappings; `budget.evaluations` is how large the space may be (2 million).
+    most: int = 1,
+) -> list[Schedule]:
+    """The best (`most`) of all valid mappings; `budget.evaluations` is how large the space may be (2 million).
 
     Raises
     ------
@@ -58,16 +59,15 @@ def map_layer(
         raise _too_large(layer, architecture, f"{size:,.0f} valid mappings", most)
     # A logical thread for every way to place the last prime factor.
     tasks = [_task(parts, goal) for parts in _compositions(space)]
-    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
     founds[0].broken += broken
     founds[0].tilings = tilings
-    schedule = finish("exhaustive", layer, architecture, goal, seed, founds, started, keep_interrupted)
-    assert schedule.provenance.search is not None
-    if schedule.provenance.search.stopped_by != "exhausted":
-        return schedule
-    value = schedule.provenance.objective_value
-    proven = schedule.provenance.model_copy(update={"bound": value, "gap": 0.0})
-    return schedule.model_copy(update={"provenance": proven})
+    schedules = finish("exhaustive", layer, architecture, goal, seed, founds, started, keep_interrupted)
+    provenance = schedules[0].provenance
+    if provenance.search is not None and provenance.search.stopped_by == "exhausted":
+        proven = provenance.model_copy(update={"bound": provenance.objective_value, "gap": 0.0})
+        schedules[0] = schedules[0].model_copy(update={"provenance": proven})
+    return schedules
 
 
 def _ways(stars: int, slots: int) -> int:
@@ -135,8 +135,6 @@ def _task(parts: npt.NDArray[np.int64], objective: Objective) -> Task:
             found.evaluations += filled
             found.drawn += filled
             found.valid += int(result.fits.sum())
-            at = int(np.lexsort((second, first))[0])
-            if (first[at], second[at]) < found.cost:
-                found.take((float(first[at]), float(second[at])), batch, at, space.architecture)
+            found.offer(first, second, batch, space.architecture)
 
     return task

@@ -38,7 +38,7 @@ MAPPINGS_A_TURN = 256
 DRAWS_A_TURN = 50_000
 
 
-def map_layer(
+def search(
     layer: Layer,
     architecture: Architecture,
     *,
@@ -47,10 +47,11 @@ def map_layer(
     seed: int = 0,
     workers: int = 1,
     keep_interrupted: bool = False,
+    most: int = 1,
     logical_threads: int = THREADS,
     victory_condition: int = VICTORY_CONDITION,
-) -> Schedule:
-    """The best mapping that the logical threads find until each has met its victory condition.
+) -> list[Schedule]:
+    """The best mappings (`most`) that the logical threads find until each has met its victory condition.
 
     A budget of evaluations is shared out evenly among the threads.
 
@@ -64,7 +65,7 @@ def map_layer(
     budget = budget or Budget()
     limits = shares(budget.evaluations, logical_threads)
     tasks = [_task(seed, number, limit, victory_condition, goal) for number, limit in enumerate(limits)]
-    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
     return finish("hybrid", layer, architecture, goal, seed, founds, started, keep_interrupted)
 
 
@@ -109,8 +110,9 @@ def _task(seed: int, number: int, most: int | None, condition: int, objective: O
                 used, at, since = kernel.count_victory(first, second, result.fits, best, since, condition)
                 found.evaluations += used
                 found.valid += int(result.fits[:used].sum())
-                if at >= 0:
-                    found.take((float(first[at]), float(second[at])), batch, at, space.architecture)
+                if at >= 0 or found.most > 1:
+                    first[~result.fits] = np.inf
+                    found.offer(first[:used], second[:used], batch, space.architecture)
                 if since == condition:
                     found.stopped_by = "victory_condition"
                 elif found.evaluations == most:

@@ -37,7 +37,7 @@ DRAWS_A_TURN = 20_000
 MOST_TASKS = 256
 
 
-def map_layer(
+def search(
     layer: Layer,
     architecture: Architecture,
     *,
@@ -46,8 +46,9 @@ def map_layer(
     seed: int = 0,
     workers: int = 1,
     keep_interrupted: bool = False,
-) -> Schedule:
-    """The best of `budget.samples` (5) valid mappings drawn at random.
+    most: int = 1,
+) -> list[Schedule]:
+    """The best (`most` of them) of `budget.samples` (5) valid mappings drawn at random.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def map_layer(
     each = max(SAMPLES_A_TURN, -(-wanted // MOST_TASKS))
     sizes = [min(each, wanted - first) for first in range(0, wanted, each)]
     tasks = [_task(seed, number, size, goal, reason) for number, size in enumerate(sizes)]
-    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds))
+    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
     return finish("random", layer, architecture, goal, seed, founds, started, keep_interrupted)
 
 
@@ -110,9 +111,7 @@ def _task(seed: int, number: int, samples: int, objective: Objective, reason: St
             found.evaluations += filled
             found.valid += filled
             first, second = costs(objective, result)
-            at = int(np.lexsort((second, first))[0])
-            if (first[at], second[at]) < found.cost:
-                found.take((float(first[at]), float(second[at])), batch, at, space.architecture)
+            found.offer(first, second, batch, space.architecture)
         found.stopped_by = reason
 
     return task

@@ -31,11 +31,46 @@ def map_layer(
     keep_interrupted: bool = False,
     **options: Any,
 ) -> Schedule:
-    """A schedule of a layer on an architecture by the mapper of that name.
+    """A schedule of a layer on an architecture by the mapper of that name; `candidates` has the parameters.
+
+    Raises
+    ------
+    InputError: there is no such mapper, objective or option.
+    InfeasibleError: no valid mapping; the message names the binding, or the most violated, constraint.
+    SolverError: the program found none in time.
+    """
+    return candidates(
+        name,
+        layer,
+        architecture,
+        objective=objective,
+        budget=budget,
+        seed=seed,
+        workers=workers,
+        keep_interrupted=keep_interrupted,
+        **options,
+    )[0]
+
+
+def candidates(
+    name: str,
+    layer: Layer,
+    architecture: Architecture,
+    *,
+    most: int = 1,
+    objective: str | None = None,
+    budget: Budget | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    keep_interrupted: bool = False,
+    **options: Any,
+) -> list[Schedule]:
+    """The best schedules of a layer on an architecture by the mapper of that name, best first, of different costs.
 
     Parameters
     ----------
     name: one of `MAPPERS`.
+    most: how many; the program makes one.
     objective: `latency`, `energy` or `edp`: of a search analytically in Timeloop's convention (None: latency), of the
         program in the option `model`; or a name that the published program knows (its default: `cosa`).
     budget: how much a search may do (None: by its own rule); of the program its seconds count.
@@ -61,21 +96,25 @@ def map_layer(
             options["time_limit_seconds"] = budget.seconds
         options["threads"] = workers
         # Objectives of the machine have a program of their own.
-        module = "machine" if objective in SEARCH_OBJECTIVES else "cosa_mip"
+        module, function = ("machine" if objective in SEARCH_OBJECTIVES else "cosa_mip"), "map_layer"
     else:
-        options |= {"budget": budget, "workers": workers, "keep_interrupted": keep_interrupted}
-        module = name
+        options |= {"budget": budget, "workers": workers, "keep_interrupted": keep_interrupted, "most": most}
+        module, function = name, "search"
     # Programs and searches load here: each needs heavy packages that the others do not.
-    mapper = import_module(f"cosa.mappers.{module}").map_layer
+    mapper = getattr(import_module(f"cosa.mappers.{module}"), function)
     started = time.perf_counter()
     try:
-        schedule: Schedule = mapper(layer, architecture, seed=seed, **options)
+        found = mapper(layer, architecture, seed=seed, **options)
     except TypeError as error:
         unknown = next((option for option in options if f"{option!r}" in str(error)), None)
         if unknown is None or "unexpected keyword" not in str(error):
             raise
         raise InputError(f"the mapper {name} has no such option", source=unknown, value=options[unknown]) from None
-    if schedule.timing is not None:
-        timing = schedule.timing.model_copy(update={"total_seconds": time.perf_counter() - started})
-        schedule = schedule.model_copy(update={"timing": timing})
-    return schedule
+    schedules: list[Schedule] = found if isinstance(found, list) else [found]
+    seconds = {"total_seconds": time.perf_counter() - started}
+    return [
+        schedule.model_copy(update={"timing": schedule.timing.model_copy(update=seconds)})
+        if schedule.timing
+        else schedule
+        for schedule in schedules
+    ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +25,8 @@ from cosa.validity import extents, require_room, require_valid
 from cosa.workload import DIMS, Dim, Layer
 
 Array = npt.NDArray[Any]
+Cost = tuple[float, float]
+Nest = tuple[ScheduleLevel, ...]
 Objective = Literal["latency", "energy", "edp"]
 OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp")
 MOST_DRAWS_IN_A_ROW = 20_000_000
@@ -91,10 +94,10 @@ class Stop:
 
 @dataclass
 class Found:
-    """What one logical thread has found so far."""
+    """What one logical thread has found so far; `pool`: the best mappings of different costs, `most` at most."""
 
-    cost: tuple[float, float] = (np.inf, np.inf)
-    nest: tuple[ScheduleLevel, ...] | None = None
+    most: int = 1
+    pool: list[tuple[Cost, Nest]] = field(default_factory=list)
     drawn: int = 0
     valid: int = 0
     evaluations: int = 0
@@ -103,16 +106,30 @@ class Found:
     stopped_by: StoppedBy = "exhausted"
     broken: Array = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
-    def take(self, cost: tuple[float, float], batch: MappingBatch, number: int, architecture: Architecture) -> None:
-        """Keep a better mapping."""
-        self.cost, self.nest = cost, batch.nest(architecture, number)
+    def offer(self, first: Array, second: Array, batch: MappingBatch, architecture: Architecture) -> bool:
+        """Keep what is good enough for the pool of mappings with these costs (infinite: do not fit).
+
+        Returns whether one is better than all before; of equally good ones the earliest counts.
+        """
+        before = self.pool[0][0] if self.pool else None
+        for number in map(int, np.lexsort((second, first))):
+            cost = float(first[number]), float(second[number])
+            if not np.isfinite(cost[0]) or (len(self.pool) == self.most and cost >= self.pool[-1][0]):
+                break
+            costs_kept = [kept for kept, _ in self.pool]
+            if cost not in costs_kept:
+                self.pool.insert(bisect_left(costs_kept, cost), (cost, batch.nest(architecture, number)))
+                del self.pool[self.most :]
+        return bool(self.pool) and self.pool[0][0] != before
 
 
 Task = Callable[[BatchEvaluator, Stop, Found], None]
 """One logical thread: works on what it is given until its rule, or `Stop`, ends it."""
 
 
-def run_tasks(tasks: Sequence[Task], layer: Layer, architecture: Architecture, workers: int, stop: Stop) -> list[Found]:
+def run_tasks(
+    tasks: Sequence[Task], layer: Layer, architecture: Architecture, workers: int, stop: Stop, most: int = 1
+) -> list[Found]:
     """Run logical threads on so many workers; what each found.
 
     Raises
@@ -120,7 +137,7 @@ def run_tasks(tasks: Sequence[Task], layer: Layer, architecture: Architecture, w
     KeyboardInterrupt: Ctrl-C came before anything was found.
     """
     levels = len(architecture.levels)
-    founds = [Found(broken=np.zeros((levels, 2), np.int64)) for _ in tasks]
+    founds = [Found(most, broken=np.zeros((levels, 2), np.int64)) for _ in tasks]
     left = iter(range(len(tasks)))
     lock, errors = threading.Lock(), list[BaseException]()
 
@@ -134,7 +151,7 @@ def run_tasks(tasks: Sequence[Task], layer: Layer, architecture: Architecture, w
                     return
                 reason = stop.now()
                 # Late or not: a first population that is given is looked at before a search has nothing to return.
-                if reason is None or all(found.nest is None for found in founds):
+                if reason is None or not any(found.pool for found in founds):
                     tasks[number](evaluator, stop, founds[number])
                 else:
                     founds[number].stopped_by = reason
@@ -153,7 +170,7 @@ def run_tasks(tasks: Sequence[Task], layer: Layer, architecture: Architecture, w
                 pass
     except KeyboardInterrupt:
         stop.interrupted = True
-        if all(found.nest is None for found in founds):
+        if not any(found.pool for found in founds):
             raise
         for end in ends:
             end.wait()
@@ -176,8 +193,8 @@ def finish(
     started: float,
     keep_interrupted: bool,
     notes: tuple[str, ...] = (),
-) -> Schedule:
-    """The schedule of the best that logical threads have found, earlier threads first among equals.
+) -> list[Schedule]:
+    """The schedules of the best that logical threads have found, best first, earlier threads first among equals.
 
     Raises
     ------
@@ -190,9 +207,11 @@ def finish(
     stopped_by = next((reason for reason in _FIRST if reason in reasons), reasons[0])
     if stopped_by == "interrupted" and not keep_interrupted:
         raise KeyboardInterrupt
-    best = min(founds, key=lambda found: found.cost)
+    pool: dict[Cost, Nest] = {}
+    for cost, nest in sorted((entry for found in founds for entry in found.pool), key=lambda entry: entry[0]):
+        pool.setdefault(cost, nest)
     drawn = sum(found.drawn for found in founds)
-    if best.nest is None:
+    if not pool:
         raise InfeasibleError(_none_found(mapper, layer, architecture, founds, drawn, stopped_by))
     walked = sum(found.walked for found in founds)
     search = Search(
@@ -204,19 +223,22 @@ def finish(
         tilings=sum(found.tilings for found in founds) or None,
         logical_threads=len(founds),
     )
-    provenance = Provenance(
-        mapper=mapper,
-        version=version(),
-        objective=objective,
-        seed=seed,
-        objective_value=best.cost[0],
-        search=search,
-        notes=notes,
-    )
     timing = ScheduleTiming(total_seconds=time.perf_counter() - started)
-    schedule = Schedule.make(layer, architecture, best.nest, provenance, timing, _padding(layer, best.nest))
-    require_valid(schedule, f"the schedule found by {mapper}")
-    return schedule
+    schedules = []
+    for cost, nest in list(pool.items())[: founds[0].most]:
+        provenance = Provenance(
+            mapper=mapper,
+            version=version(),
+            objective=objective,
+            seed=seed,
+            objective_value=cost[0],
+            search=search,
+            notes=notes,
+        )
+        schedule = Schedule.make(layer, architecture, nest, provenance, timing, _padding(layer, nest))
+        require_valid(schedule, f"the schedule found by {mapper}")
+        schedules.append(schedule)
+    return schedules
 
 
 def _padding(layer: Layer, nest: tuple[ScheduleLevel, ...]) -> dict[Dim, int]:
