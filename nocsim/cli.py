@@ -13,7 +13,7 @@ import typer
 
 from cosa.errors import InputError
 from cosa.terminal import application, check_output, out, out_json, run
-from nocsim import cli_network, cli_sweep
+from nocsim import cli_compare, cli_network, cli_sweep
 from nocsim.published import cli as published_cli
 
 app = application(
@@ -21,6 +21,7 @@ app = application(
 )
 
 cli_network.register(app)
+cli_compare.register(app)
 cli_sweep.register(app)
 published_cli.register(app)
 

@@ -1,0 +1,307 @@
+"""Mappers side by side: the same layers on the same architecture, analytically and, if wanted, simulated."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from math import exp, log
+from typing import Literal
+
+from pydantic import Field
+
+from cosa.analytical.evaluation import evaluate_timeloop
+from cosa.arch import Architecture
+from cosa.errors import CosaError, InputError, nearest_of
+from cosa.files import FileModel, Model
+from cosa.mappers import Budget
+from cosa.mappers.registry import MAPPERS, candidates
+from cosa.networks import NetworkLayer
+from cosa.schedule import Schedule, StoppedBy
+from cosa.version import version
+from cosa.workload import Dim
+from nocsim.simulated_search import Limit, SimulatedBest, machine_bound, simulate_all, simulate_best, simulators
+
+Objective = Literal["latency", "energy", "edp", "simulated"]
+OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp", "simulated")
+CANDIDATES = 16
+"""Mappings of a search that `simulated` chooses among."""
+
+
+class ComparedMapping(Model):
+    """One layer by one mapper; figures of one occurrence of the layer, null where the mapper found nothing."""
+
+    layer: str
+    count: int
+    mapper: str
+    cycles: int | None = None
+    energy_pj: float | None = None
+    energy_delay_pj_cycles: float | None = None
+    ratio: float | None = None
+    simulated_cycles: int | None = None
+    bound_cycles: int | None = None
+    simulated_ratio: float | None = None
+    evaluations: int | None = None
+    samples_drawn: int | None = None
+    samples_valid: int | None = None
+    simulations: int | None = None
+    simulations_skipped: int | None = None
+    stopped_by: StoppedBy | None = None
+    padded: dict[Dim, int] = Field(default_factory=dict)
+    schedule_hash: str | None = None
+    seconds: float | None = None
+    error: str | None = None
+
+
+class MapperMean(Model):
+    """Geometric means over the layers that this mapper and the first have both mapped."""
+
+    mapper: str
+    layers: int
+    ratio: float | None
+    simulated_ratio: float | None
+
+
+class Comparison(FileModel):
+    """Mappers side by side; ratios are to the first mapper, above 1 is worse."""
+
+    kind: Literal["comparison"] = "comparison"
+    schema_version: Literal[1] = 1
+    version: str
+    network: str | None
+    architecture: str
+    architecture_hash: str
+    objective: Objective
+    seed: int
+    mappers: tuple[str, ...]
+    mappings: tuple[ComparedMapping, ...]
+    means: tuple[MapperMean, ...]
+    complete: bool
+
+    def csv(self) -> str:
+        """The mappings as CSV."""
+        text = io.StringIO()
+        rows = [mapping.model_dump(mode="json") for mapping in self.mappings]
+        writer = csv.DictWriter(text, list(ComparedMapping.model_fields), lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            row["padded"] = " ".join(f"{dim}={bound}" for dim, bound in row["padded"].items())
+            writer.writerow(row)
+        return text.getvalue()
+
+
+@dataclass
+class _Made:
+    """What a mapper has made of a layer."""
+
+    mapper: str
+    schedule: Schedule | None = None
+    seconds: float = 0.0
+    best: SimulatedBest | None = None
+    error: str | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        if self.best is not None and self.best.interrupted:
+            return True
+        search = self.schedule.provenance.search if self.schedule else None
+        return search is not None and search.stopped_by == "interrupted"
+
+
+def compare(
+    layers: Sequence[NetworkLayer],
+    architecture: Architecture,
+    mappers: Sequence[str],
+    *,
+    network: str | None = None,
+    objective: str = "latency",
+    budget: Budget | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    simulate: bool = False,
+    pool_size: int = CANDIDATES,
+    limit: Limit | None = None,
+    timing: bool = True,
+    progress: Callable[[str, str], None] | None = None,
+) -> Comparison:
+    """Map every layer with every mapper.
+
+    Parameters
+    ----------
+    objective: of the searches; the program keeps its own. `simulated`: each search gives its best mappings by latency
+        (`pool_size` of them, all samples of `random`), of which the one with the fewest simulated cycles is
+        taken.
+    budget, seed, workers: of the mappers; simulations run on so many processes.
+    simulate: simulate the schedules found.
+    limit: of each simulation; one that reaches it has no simulated cycles.
+    timing: whether seconds are told.
+    progress: called with layer and mapper before each.
+
+    Returns
+    -------
+    All mappings; after Ctrl-C those until then, with `complete` false. What a mapper could not map has an `error`.
+
+    Raises
+    ------
+    InputError: no such mapper or objective, or the architecture can't be simulated.
+    """
+    goal = _check(mappers, objective)
+    if simulate or goal == "simulated":
+        architecture.require_noc()
+        architecture.require_dram()
+    rows: list[ComparedMapping] = []
+    complete = True
+    with simulators(workers) as pool:
+        for entry in layers:
+            made: list[_Made] = []
+            try:
+                for mapper in mappers:
+                    if progress:
+                        progress(entry.layer.name, mapper)
+                    one = _map(mapper, entry, architecture, goal, budget, seed, workers, pool_size, pool, limit)
+                    made.append(one)
+                    if one.interrupted:
+                        break
+                cycles = _simulated(made, pool, limit or Limit()) if simulate or goal == "simulated" else {}
+            except KeyboardInterrupt:
+                complete, cycles = False, {}
+            complete = complete and not any(one.interrupted for one in made)
+            rows += _rows(entry, made, cycles, goal, timing)
+            if not complete:
+                break
+    return Comparison(
+        version=version(),
+        network=network,
+        architecture=architecture.name,
+        architecture_hash=architecture.content_hash,
+        objective=goal,
+        seed=seed,
+        mappers=tuple(mappers),
+        mappings=tuple(rows),
+        means=tuple(_mean(mapper, rows) for mapper in mappers),
+        complete=complete,
+    )
+
+
+def _check(mappers: Sequence[str], objective: str) -> Objective:
+    if not mappers:
+        raise InputError("no mapper", source="--mappers", allowed=", ".join(MAPPERS))
+    for number, mapper in enumerate(mappers):
+        if mapper not in MAPPERS:
+            allowed, nearest = ", ".join(MAPPERS), nearest_of(mapper, MAPPERS)
+            raise InputError("no such mapper", source="--mappers", value=mapper, allowed=allowed, nearest=nearest)
+        if mapper in mappers[:number]:
+            raise InputError("named twice", source="--mappers", value=mapper, allowed="each once")
+    for name in OBJECTIVES:
+        if name == objective:
+            return name
+    allowed, nearest = ", ".join(OBJECTIVES), nearest_of(objective, OBJECTIVES)
+    raise InputError("no such objective", source="--objective", value=objective, allowed=allowed, nearest=nearest)
+
+
+def _map(
+    mapper: str,
+    entry: NetworkLayer,
+    architecture: Architecture,
+    objective: Objective,
+    budget: Budget | None,
+    seed: int,
+    workers: int,
+    most: int,
+    pool: ProcessPoolExecutor | None,
+    limit: Limit | None,
+) -> _Made:
+    started = time.perf_counter()
+    simulated = objective == "simulated"
+    if mapper == "random" and budget is not None and budget.samples is not None:
+        most = max(most, budget.samples)
+    try:
+        found = candidates(
+            mapper,
+            entry.layer,
+            architecture,
+            most=most if simulated else 1,
+            objective=None if mapper == "cosa" else "latency" if simulated else objective,
+            budget=_own(budget, mapper),
+            seed=seed,
+            workers=workers,
+            keep_interrupted=True,
+        )
+        best = simulate_best(found, pool, limit) if simulated else None
+    except CosaError as error:
+        return _Made(mapper, seconds=time.perf_counter() - started, error=str(error))
+    return _Made(mapper, best.schedule if best else found[0], time.perf_counter() - started, best)
+
+
+def _own(budget: Budget | None, mapper: str) -> Budget | None:
+    """The part of a budget that a mapper knows."""
+    if budget is None or mapper == "random":
+        return budget
+    return Budget(evaluations=budget.evaluations, seconds=budget.seconds)
+
+
+def _simulated(made: Sequence[_Made], pool: ProcessPoolExecutor | None, limit: Limit) -> dict[str, int | None]:
+    """Simulated cycles by mapper; those that a search has simulated already are taken from it."""
+    known: dict[str, int | None] = {one.mapper: one.best.cycles for one in made if one.best is not None}
+    others = [(one.mapper, one.schedule) for one in made if one.best is None and one.schedule is not None]
+    found = simulate_all([schedule for _, schedule in others], pool, limit)
+    return known | dict(zip((mapper for mapper, _ in others), found, strict=True))
+
+
+def _rows(
+    entry: NetworkLayer, made: Sequence[_Made], cycles: dict[str, int | None], objective: Objective, timing: bool
+) -> list[ComparedMapping]:
+    rows: list[ComparedMapping] = []
+    for one in made:
+        seconds = one.seconds if timing else None
+        head = {"layer": entry.layer.name, "count": entry.count, "mapper": one.mapper, "seconds": seconds}
+        if one.schedule is None:
+            rows.append(ComparedMapping.model_validate(head | {"error": one.error}))
+            continue
+        schedule, search = one.schedule, one.schedule.provenance.search
+        result = evaluate_timeloop(
+            schedule.padded_layer, schedule.architecture, schedule.nest, padding_macs=schedule.padding_macs
+        )
+        edp = result.energy_pj * result.cycles
+        figures = {
+            "cycles": result.cycles,
+            "energy_pj": result.energy_pj,
+            "energy_delay_pj_cycles": edp,
+            "simulated_cycles": cycles.get(one.mapper),
+            "bound_cycles": machine_bound(schedule) if one.mapper in cycles else None,
+            "padded": dict(schedule.padded),
+            "schedule_hash": schedule.content_hash,
+        }
+        if search is not None:
+            counts = {"evaluations", "samples_drawn", "samples_valid", "stopped_by"}
+            figures |= search.model_dump(include=counts)
+        if one.best is not None:
+            figures |= {"simulations": one.best.simulations, "simulations_skipped": one.best.skipped}
+            if one.best.interrupted:
+                figures["stopped_by"] = "interrupted"
+        rows.append(ComparedMapping.model_validate(head | figures))
+    return [_with_ratios(row, rows[0], objective) for row in rows]
+
+
+def _with_ratios(row: ComparedMapping, first: ComparedMapping, objective: Objective) -> ComparedMapping:
+    field = {"energy": "energy_pj", "edp": "energy_delay_pj_cycles"}.get(objective, "cycles")
+
+    def ratio(name: str) -> float | None:
+        mine, base = getattr(row, name), getattr(first, name)
+        return mine / base if mine is not None and base else None
+
+    return row.model_copy(update={"ratio": ratio(field), "simulated_ratio": ratio("simulated_cycles")})
+
+
+def _mean(mapper: str, rows: Sequence[ComparedMapping]) -> MapperMean:
+    mine = [row for row in rows if row.mapper == mapper]
+
+    def mean(values: list[float]) -> float | None:
+        return exp(sum(map(log, values)) / len(values)) if values else None
+
+    ratios = [row.ratio for row in mine if row.ratio is not None]
+    simulated = [row.simulated_ratio for row in mine if row.simulated_ratio is not None]
+    return MapperMean(mapper=mapper, layers=len(ratios), ratio=mean(ratios), simulated_ratio=mean(simulated))

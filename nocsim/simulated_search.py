@@ -1,0 +1,137 @@
+"""Choosing among schedules by simulation: the bound of the machine says which are not worth one."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+
+from cosa.analytical.loads import DramData, bound
+from cosa.analytical.traffic import Traffic
+from cosa.schedule import Schedule
+
+WAVE = 4
+"""Simulations that know the same best so far, on any number of workers: so the result does not depend on them."""
+
+
+@dataclass(frozen=True)
+class SimulatedBest:
+    """The schedule with the fewest simulated cycles, earlier ones first among equals, and what that took.
+
+    `cycles`: None if a limit ended every simulation; the schedule is then the one with the lowest bound.
+    `skipped`: candidates whose bound is no better than the best; `cut_off`: simulations ended when they could not
+    become better; `interrupted`: Ctrl-C came, and this is the best until then.
+    """
+
+    schedule: Schedule
+    cycles: int | None
+    simulations: int
+    skipped: int
+    cut_off: int
+    interrupted: bool = False
+
+
+def machine_bound(schedule: Schedule) -> int:
+    """Cycles that no simulation of a schedule is below: compute, ports, links, DRAM data.
+
+    Raises
+    ------
+    InputError: the architecture can't be simulated.
+    """
+    from nocsim.dram_setup import clocks_per_core_cycle, dram_config
+
+    architecture = schedule.architecture
+    config = dram_config(architecture)
+    cycles = config.timing.burst_clocks / clocks_per_core_cycle(architecture, config)
+    dram = DramData(config.request_bytes, cycles, architecture.require_dram().channels)
+    return bound(Traffic(schedule.padded_layer, architecture, schedule.nest), dram).cycles
+
+
+@dataclass(frozen=True)
+class Limit:
+    """When a simulation is given up: cycles (the same on any machine) and seconds."""
+
+    max_cycles: int | None = None
+    seconds: float | None = None
+
+
+def simulated_cycles(task: tuple[str, Limit]) -> int | None:
+    """Cycles of a schedule (its JSON); None if a limit ended the simulation."""
+    from nocsim.api import simulate
+
+    text, limit = task
+    schedule = Schedule.model_validate_json(text)
+    result = simulate(schedule, max_cycles=limit.max_cycles, time_limit_seconds=limit.seconds)
+    return result.cycles.total if result.ended == "finished" else None
+
+
+@contextmanager
+def simulators(workers: int) -> Iterator[ProcessPoolExecutor | None]:
+    """Processes to simulate in; None for one worker, which is this process."""
+    if workers == 1:
+        yield None
+        return
+    # Fresh processes: a fork of a process with solver threads can hang.
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
+    try:
+        yield pool
+    except BaseException:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def simulate_all(schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None, limit: Limit) -> list[int | None]:
+    """Simulated cycles of schedules; None where a limit ended the simulation."""
+    tasks = [(schedule.model_dump_json(), limit) for schedule in schedules]
+    return list(map(simulated_cycles, tasks) if pool is None else pool.map(simulated_cycles, tasks))
+
+
+def simulate_best(
+    schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None = None, limit: Limit | None = None
+) -> SimulatedBest:
+    """The best of candidates by simulation, those with the lowest bound first.
+
+    Raises
+    ------
+    InputError: the architecture can't be simulated.
+    KeyboardInterrupt: Ctrl-C came before the first simulation had ended.
+    """
+    limit = limit or Limit()
+    bounds = [machine_bound(schedule) for schedule in schedules]
+    left = sorted(range(len(schedules)), key=lambda number: (bounds[number], number))
+    lowest = left[0]
+    best: tuple[int, int] | None = None
+    simulations = skipped = cut_off = 0
+    interrupted = False
+    try:
+        while left:
+            wave: list[int] = []
+            while left and len(wave) < (WAVE if best else 1):
+                number = left.pop(0)
+                if best and bounds[number] >= best[0]:
+                    skipped += 1
+                else:
+                    wave.append(number)
+            most = [cycles for cycles in (limit.max_cycles, best[0] - 1 if best else None) if cycles is not None]
+            wanted = replace(limit, max_cycles=min(most, default=None))
+            found = simulate_all([schedules[number] for number in wave], pool, wanted)
+            simulations += len(wave)
+            cut_off += found.count(None)
+            ends = [(cycles, number) for cycles, number in zip(found, wave, strict=True) if cycles is not None]
+            best = min([*ends, *([best] if best else [])], default=best)
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        interrupted = True
+    cycles_of_best, number = best or (None, lowest)
+    return SimulatedBest(schedules[number], cycles_of_best, simulations, skipped, cut_off, interrupted)

@@ -1,0 +1,179 @@
+"""Mappers side by side: figures agree with evaluation and simulation, the bound only skips what can't be better."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import nocsim as api
+from cosa.api import evaluate
+from cosa.arch import Architecture
+from cosa.mappers import Budget
+from cosa.mappers.registry import candidates
+from cosa.networks import NetworkLayer
+from cosa.schedule import Schedule
+from cosa.workload import Layer
+from nocsim import compare as module
+from nocsim.compare import Comparison, compare
+from nocsim.simulated_search import Limit, machine_bound, simulate_best
+from tests.conftest import Command
+
+
+@pytest.fixture
+def small() -> Layer:
+    return Layer(name="small", R=3, S=1, P=4, Q=4, C=8, K=16, N=1)
+
+
+@pytest.fixture
+def pool(small: Layer, simba: Architecture) -> list[Schedule]:
+    return candidates("random", small, simba, most=12, budget=Budget(samples=60), seed=4)
+
+
+def test_candidates_are_the_best_of_different_costs(pool: list[Schedule]) -> None:
+    values = [schedule.provenance.objective_value for schedule in pool]
+    assert len(values) == 12
+    assert values == sorted(values)  # type: ignore[type-var]
+    assert len({schedule.content_hash for schedule in pool}) == 12
+
+
+def test_the_bound_is_that_of_a_result(pool: list[Schedule]) -> None:
+    for schedule in pool[:3]:
+        result = api.simulate(schedule)
+        assert machine_bound(schedule) == result.cycles.bound <= result.cycles.total
+
+
+def test_the_best_by_simulation_is_the_best_of_all_simulated(pool: list[Schedule]) -> None:
+    cycles = [api.simulate(schedule).cycles.total for schedule in pool]
+    found = simulate_best(pool)
+    assert found.cycles == min(cycles)
+    assert found.schedule == pool[cycles.index(min(cycles))]
+    assert found.simulations + found.skipped == len(pool)
+    # Some are not worth a whole simulation, or any.
+    assert found.skipped + found.cut_off > 0
+
+
+def test_a_limit_gives_simulations_up(pool: list[Schedule]) -> None:
+    found = simulate_best(pool, limit=Limit(max_cycles=50))
+    assert found.cycles is None
+    assert found.cut_off == found.simulations == len(pool)
+    assert machine_bound(found.schedule) == min(map(machine_bound, pool))
+
+
+def test_figures_are_those_of_the_schedules(small: Layer, simba: Architecture) -> None:
+    other = small.model_copy(update={"name": "other", "K": 8})
+    layers = [NetworkLayer(small, 2), NetworkLayer(other, 1)]
+    budget = Budget(samples=3, evaluations=4000)
+    result = compare(layers, simba, ["cosa", "random", "hybrid"], budget=budget, simulate=True, seed=1)
+    assert result.complete
+    assert [(row.layer, row.mapper) for row in result.mappings[:4]] == [
+        ("small", "cosa"),
+        ("small", "random"),
+        ("small", "hybrid"),
+        ("other", "cosa"),
+    ]
+    row = result.mappings[1]
+    schedule = candidates("random", small, simba, budget=budget, seed=1)[0]
+    assert row.schedule_hash == schedule.content_hash
+    evaluation, run = evaluate(schedule), api.simulate(schedule)
+    assert (row.cycles, row.energy_pj, row.simulated_cycles) == (
+        evaluation.cycles,
+        evaluation.energy_pj,
+        run.cycles.total,
+    )
+    assert (row.bound_cycles, row.samples_valid, row.count) == (run.cycles.bound, 3, 2)
+    first = result.mappings[0]
+    assert first.cycles is not None
+    assert row.ratio == evaluation.cycles / first.cycles
+    assert first.ratio == first.simulated_ratio == 1.0
+    ratios = [row.ratio for row in result.mappings if row.mapper == "random"]
+    mean = result.means[1]
+    assert mean.ratio == pytest.approx(math.sqrt(math.prod(ratio for ratio in ratios if ratio)))
+    assert (mean.mapper, mean.layers) == ("random", 2)
+
+
+def test_simulated_search_is_never_worse_and_workers_change_nothing(small: Layer, simba: Architecture) -> None:
+    def run(objective: str, workers: int) -> Comparison:
+        mappers = ["cosa", "random", "evolutionary"]
+        budget = Budget(samples=10, evaluations=1500)
+        return compare(
+            [NetworkLayer(small, 1)],
+            simba,
+            mappers,
+            objective=objective,
+            budget=budget,
+            simulate=True,
+            workers=workers,
+            timing=False,
+        )
+
+    plain, simulated = run("latency", 1), run("simulated", 1)
+    for before, after in zip(plain.mappings, simulated.mappings, strict=True):
+        assert before.simulated_cycles is not None
+        assert after.simulated_cycles is not None
+        assert after.simulated_cycles <= before.simulated_cycles
+        assert after.simulations is not None
+    assert simulated == run("simulated", 2)
+
+
+def test_a_mapper_without_an_answer_does_not_end_the_comparison(small: Layer, simba: Architecture) -> None:
+    result = compare([NetworkLayer(small, 1)], simba, ["exhaustive", "random"])
+    assert result.mappings[0].error is not None
+    assert "tilings alone" in result.mappings[0].error
+    assert result.mappings[0].cycles is None
+    assert result.mappings[1].cycles is not None
+    assert result.mappings[1].ratio is None
+    assert result.means[1].ratio is None
+
+
+def test_an_interrupt_keeps_what_is_there(small: Layer, simba: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = module.candidates
+
+    def broken(mapper: str, *arguments: object, **options: object) -> list[Schedule]:
+        if mapper == "hybrid":
+            raise KeyboardInterrupt
+        return real(mapper, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "candidates", broken)
+    result = compare([NetworkLayer(small, 1)] * 2, simba, ["random", "hybrid"])
+    assert not result.complete
+    assert [row.mapper for row in result.mappings] == ["random"]
+
+
+def test_the_command(nocsim: Command, tmp_path: Path) -> None:
+    layer, table, data = tmp_path / "layer.yaml", tmp_path / "out.csv", tmp_path / "out.json"
+    layer.write_text("{name: small, R: 1, S: 1, P: 4, Q: 4, C: 8, K: 16, N: 1}\n")
+    options = ("--mappers", "cosa,random", "--samples", "4", "--simulate", "--no-timing")
+    ran = nocsim("compare", "--layer-file", layer, *options, "--csv", table, "--json", data)
+    assert (ran.code, ran.err) == (0, "")
+    assert "mapper  cycles" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    result = Comparison.from_file(data)
+    rows = list(csv.DictReader(table.open()))
+    assert [row["mapper"] for row in rows] == ["cosa", "random"]
+    assert [int(row["simulated_cycles"]) for row in rows] == [row.simulated_cycles for row in result.mappings]
+    printed = nocsim("compare", "--layer-file", layer, *options, "--json", "-")
+    assert json.loads(printed.out) == json.loads(data.read_text())
+    assert nocsim("compare", "--layer-file", layer, "--mappers", "random,exhaustive").code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ((), ("no layer given",)),
+        (("--network", "resnet50", "--layer", "input.8", "--mappers", "cosa,hybrd"), ("--mappers", "mean hybrid")),
+        (("--network", "resnet50", "--layer", "input.8", "--mappers", "cosa,cosa"), ("--mappers", "named twice")),
+        (("--network", "resnet50", "--layer", "input.8,nothing"), ("--layer", "no such layer")),
+        (("--network", "resnet50", "--objective", "speed"), ("--objective", "simulated")),
+        (("--network", "resnet50", "--workers", "0"), ("--workers",)),
+        (("--network", "resnet50", "--candidates", "0"), ("--candidates",)),
+        (("--network", "resnet50", "--time-limit", "0"), ("--time-limit",)),
+        (("--network", "resnet50", "--samples", "-1"), ("--samples",)),
+        (("--network", "resnet50", "--csv", "missing/out.csv"), ("missing",)),
+    ],
+)
+def test_bad_options(nocsim: Command, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    nocsim("compare", *options).assert_error(*parts)
