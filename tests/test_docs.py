@@ -251,6 +251,7 @@ def models(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def test_every_field_is_described() -> None:
     from cosa.schedule import Schedule
     from dram.config import DramConfig
+    from nocsim.compare import Comparison
     from nocsim.network_run import NetworkResult
     from nocsim.result import Result
     from nocsim.traffic import TrafficResult
@@ -258,7 +259,7 @@ def test_every_field_is_described() -> None:
     described = words_in_code("files", "architecture")
     fields = {
         f"{model.__name__}.{name}"
-        for root in (Schedule, Result, NetworkResult, TrafficResult, DramConfig)
+        for root in (Schedule, Result, NetworkResult, Comparison, TrafficResult, DramConfig)
         for model in models(root)
         for name in model.model_fields
     }

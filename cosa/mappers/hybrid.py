@@ -34,6 +34,8 @@ from cosa.workload import DIMS, Layer
 
 THREADS = 32
 VICTORY_CONDITION = 500
+TOLERANCE = 0.001
+"""Of Timeloop: relative gains up to this are none."""
 MAPPINGS_A_TURN = 256
 DRAWS_A_TURN = 50_000
 
@@ -50,10 +52,13 @@ def search(
     most: int = 1,
     logical_threads: int = THREADS,
     victory_condition: int = VICTORY_CONDITION,
+    as_timeloop: bool = False,
 ) -> list[Schedule]:
     """The best mappings (`most`) that the logical threads find until each has met its victory condition.
 
-    A budget of evaluations is shared out evenly among the threads.
+    A budget of evaluations is shared out evenly among the threads. With `as_timeloop` they draw as Timeloop's do (all
+    the same random numbers, but each a tiling next to that of the thread before it), and a mapping counts as better
+    only by 0.1 % or more.
 
     Raises
     ------
@@ -64,18 +69,19 @@ def search(
     goal = prepare(layer, architecture, objective, workers, logical_threads, victory_condition)
     budget = budget or Budget()
     limits = shares(budget.evaluations, logical_threads)
-    tasks = [_task(seed, number, limit, victory_condition, goal) for number, limit in enumerate(limits)]
+    neighbours = logical_threads if as_timeloop else 1
+    tasks = [_task(seed, number, limit, victory_condition, goal, neighbours) for number, limit in enumerate(limits)]
     founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
     return finish("hybrid", layer, architecture, goal, seed, founds, started, keep_interrupted)
 
 
-def _task(seed: int, number: int, most: int | None, condition: int, objective: Objective) -> Task:
+def _task(seed: int, number: int, most: int | None, condition: int, objective: Objective, neighbours: int) -> Task:
     def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
         from cosa.mappers import kernel
 
-        space = MapSpace.of(evaluator)
+        space, tolerance = MapSpace.of(evaluator), TOLERANCE if neighbours > 1 else 0.0
         slots = len(space.slot_level)
-        state, under_way = stream(seed, number), np.zeros(1, np.bool_)
+        state, under_way = stream(seed, 0 if neighbours > 1 else number), np.zeros(1, np.bool_)
         factors, orders = np.ones((len(DIMS), slots), np.int64), np.zeros((slots, len(DIMS)), np.int64)
         counts, splits = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
         best, since, barren = np.full(2, np.inf), 0, 0
@@ -95,6 +101,8 @@ def _task(seed: int, number: int, most: int | None, condition: int, objective: O
                 splits,
                 space.primes,
                 space.tables(),
+                neighbours,
+                number,
                 DRAWS_A_TURN,
                 batch.loops(),
                 drawn_at,
@@ -107,10 +115,10 @@ def _task(seed: int, number: int, most: int | None, condition: int, objective: O
                 taken = filled if most is None else min(filled, most - found.evaluations)
                 result = evaluator.evaluate(batch.first(taken), detail=False)
                 first, second = costs(objective, result)
-                used, at, since = kernel.count_victory(first, second, result.fits, best, since, condition)
+                used, at, since = kernel.count_victory(first, second, result.fits, best, since, condition, tolerance)
                 found.evaluations += used
                 found.valid += int(result.fits[:used].sum())
-                if at >= 0 or found.most > 1:
+                if at >= 0 or found.most > 1 or tolerance:
                     first[~result.fits] = np.inf
                     found.offer(first[:used], second[:used], batch, space.architecture)
                 if since == condition:

@@ -69,6 +69,53 @@ def _draw_tiling(state: Array, primes: Array, factors: Array) -> None:
 
 
 @_helper
+def _ways(stars: int, slots: int) -> int:
+    """Ways to put equal stars on slots."""
+    ways = 1
+    for k in range(1, slots):
+        ways = ways * (stars + k) // k
+    return ways
+
+
+@_helper
+def _draw_neighbour(state: Array, primes: Array, factors: Array, threads: int, thread: int, low: Array) -> None:
+    """The tiling number n * threads + thread, n random: what Timeloop gives to one of its threads.
+
+    Tilings are numbered by their prime factors, those of R varying fastest; `low` [prime] is scratch. Only the lowest
+    digits of n decide which tilings are neighbours, so no number is larger than 64 bits.
+    """
+    factors[:] = 1
+    slots, number, space, digits = factors.shape[1], 0, 1, 0
+    for k in range(primes.shape[0]):
+        ways = _ways(primes[k, 2], slots)
+        low[k] = _below(state, ways)
+        if space < threads * 4096 and space < (1 << 62) // ways:
+            number += low[k] * space
+            space *= ways
+            digits = k + 1
+    number = min(number // threads * threads + thread, space - 1)
+    for k in range(primes.shape[0]):
+        dim, prime, stars = primes[k, 0], primes[k, 1], primes[k, 2]
+        rank = low[k]
+        if k < digits:
+            ways = _ways(stars, slots)
+            rank = number % ways
+            number //= ways
+        for slot in range(slots):
+            here = stars
+            if slot < slots - 1:
+                # In lexicographic order: all ways with fewer stars here come first.
+                here, before = 0, _ways(stars, slots - slot - 1)
+                while rank >= before:
+                    rank -= before
+                    here += 1
+                    before = _ways(stars - here, slots - slot - 1)
+            for _ in range(here):
+                factors[dim, slot] *= prime
+            stars -= here
+
+
+@_helper
 def _capacity_broken(
     factors: Array, slot_level: Array, keeps: Array, capacities: Array, dims_of: Array, scale_of: Array
 ) -> int:
@@ -266,6 +313,8 @@ def fill_hybrid(
     splits: Array,  # int64 [slot]
     primes: Array,
     tables: tuple[Array, ...],
+    threads: int,  # 1: tilings are independent of those of other threads
+    thread: int,
     most_draws: int,
     loops: tuple[Array, ...],
     drawn_at: Array,  # int64 [mapping]: draws up to and with each mapping
@@ -279,11 +328,15 @@ def fill_hybrid(
     found, drawn, walked, tilings = 0, 0, 0.0, 0
     weight = 1.0
     fresh = False
+    low = np.zeros(primes.shape[0], np.int64)
     while found < wanted and drawn < most_draws:
         if not under_way[0]:
             drawn += 1
             tilings += 1
-            _draw_tiling(state, primes, factors)
+            if threads == 1:
+                _draw_tiling(state, primes, factors)
+            else:
+                _draw_neighbour(state, primes, factors, threads, thread, low)
             bad, space, in_splits = -1, 1.0, 1.0
             for slot in range(slots):
                 counts[slot] = _loops_of(factors, slot, orders[slot])
@@ -369,13 +422,26 @@ def count_victory(
     best: Array,  # float64 [2], overwritten
     since: int,
     condition: int,
+    tolerance: float,
 ) -> tuple[int, int, int]:
-    """Follow mappings until `condition` in a row are not better: (mappings taken, the best of them or -1, in a row)."""
+    """Follow mappings until `condition` in a row are not better: (mappings taken, the last better one or -1, in a row).
+
+    Values whose relative difference is within the tolerance are equal for this; if both values are, the first decides.
+    """
     at = -1
     for k in range(first.shape[0]):
         if not fits[k]:
             continue
-        if first[k] < best[0] or (first[k] == best[0] and second[k] < best[1]):
+        better = best[0] == np.inf
+        if not better:
+            gain, other = (best[0] - first[k]) / best[0], (best[1] - second[k]) / best[1]
+            if abs(gain) > tolerance:
+                better = gain > 0
+            elif abs(other) > tolerance:
+                better = other > 0
+            else:
+                better = gain > 0
+        if better:
             best[0], best[1] = first[k], second[k]
             at, since = k, 0
         else:

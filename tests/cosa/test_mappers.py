@@ -223,6 +223,8 @@ def test_hybrid_walks_every_order_of_a_tiling() -> None:
         np.zeros(slots, np.int64),
         space.primes,
         space.tables(),
+        1,
+        0,
         10**6,
         batch.loops(),
         *arrays,
@@ -238,6 +240,62 @@ def test_hybrid_walks_every_order_of_a_tiling() -> None:
     walk = "".join(f"{order} " for order in orders)
     assert "PCK PKC CPK CKP KPC KCP " in walk
     assert "CK KC " in walk
+
+
+def test_threads_like_timeloops_draw_neighbours(chip: Architecture) -> None:
+    """The same random numbers, but thread t takes the t-th tiling of a row of four: P differs, others do not."""
+    data = chip.model_dump(mode="json")
+    for level in data["levels"][:2]:
+        level |= {"fanout": 1, "capacity_words": 2**30}
+    layer = Layer(name="neighbours", R=1, S=1, P=64, Q=1, C=16, K=16, N=1)
+    space = MapSpace.of(BatchEvaluator(layer, Architecture.from_data(data)))
+    slots, tilings = len(space.slot_level), []
+    for thread in range(4):
+        factors = np.ones((len(DIMS), slots), np.int64)
+        kernel.fill_hybrid(
+            stream(3, 0),
+            np.zeros(1, np.bool_),
+            factors,
+            np.zeros((slots, len(DIMS)), np.int64),
+            np.zeros(slots, np.int64),
+            np.zeros(slots, np.int64),
+            space.primes,
+            space.tables(),
+            4,
+            thread,
+            1,
+            space.batch(1).loops(),
+            np.zeros(1, np.int64),
+            np.zeros(1),
+            np.zeros(1, np.int64),
+            np.zeros((3, 2), np.int64),
+        )
+        assert factors.prod(axis=1).tolist() == [layer.bounds[dim] for dim in DIMS]
+        tilings.append(factors)
+    p = DIMS.index("P")
+    assert len({tuple(factors[p]) for factors in tilings}) == 4
+    rest = [np.delete(factors, p, axis=0) for factors in tilings]
+    assert sum(np.array_equal(rest[0], other) for other in rest) >= 2
+
+
+def test_hybrid_as_timeloop(small: Layer, simba: Architecture) -> None:
+    ours, theirs = (map_layer("hybrid", small, simba, as_timeloop=as_timeloop, seed=1) for as_timeloop in (False, True))
+    assert violations(small, simba, theirs.nest) == []
+    assert evaluate(theirs).cycles == value(theirs)
+    assert ours.provenance.search != theirs.provenance.search
+
+
+def test_small_gains_count_unless_told_otherwise() -> None:
+    first, second, fits = np.array([1000.0, 999.5, 999.4]), np.array([5.0, 5.0, 5.0]), np.ones(3, np.bool_)
+    best = np.full(2, np.inf)
+    assert kernel.count_victory(first, second, fits, best, 0, 9, 0.0) == (3, 2, 0)
+    assert best.tolist() == [999.4, 5.0]
+    # Within the tolerance the second value decides, and small gains of it are none either.
+    second = np.array([5.0, 4.999, 4.0])
+    best = np.full(2, np.inf)
+    assert kernel.count_victory(first + np.array([0, 0.6, 0.9]), second, fits, best, 0, 9, 0.001) == (3, 2, 0)
+    assert best.tolist() == [1000.3, 4.0]
+    assert kernel.count_victory(np.full(3, 2e3), second, fits, best, 0, 2, 0.0) == (2, -1, 2)
 
 
 def test_evolutionary_starts_from_the_program_and_pads(simba: Architecture) -> None:
