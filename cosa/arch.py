@@ -10,7 +10,7 @@ import json
 from importlib import resources
 from math import prod
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -105,6 +105,12 @@ class Pe(Model):
     adder_words_per_cycle: Count | None = None
 
 
+PlacementOrder = Literal[
+    "as_scheduled", "transposed", "row_major", "column_major", "row_major_reversed", "column_major_reversed"
+]
+"""How the spatial loops at the mesh level are laid out on the mesh (`cosa.analytical.placement`)."""
+
+
 class Machine(Model):
     """Switches that tell one machine from another; `docs/reference/architecture.md` says what each models."""
 
@@ -116,6 +122,9 @@ class Machine(Model):
     halo_reuse: bool = True
     chunk_packets: Count | None = 16
     dram_write_buffer_packets: Count = 64
+    compute_starts: Literal["whole_tile", "first_word"] = "whole_tile"
+    reduction: Literal["chain", "tree"] = "chain"
+    placement: PlacementOrder = "as_scheduled"
 
 
 class Mac(Model):
@@ -268,6 +277,21 @@ class Architecture(FileModel):
         data = self.model_dump(mode="json")
         data["noc"]["mesh"] = f"{columns}x{rows}"
         return Architecture.from_data(data, source=f"{self.name} with --mesh {mesh}")
+
+    def with_placement(self, placement: str) -> Architecture:
+        """The same architecture with `machine.placement` as given."""
+        allowed = get_args(PlacementOrder)
+        if placement not in allowed:
+            raise InputError(
+                "no such placement",
+                source="--placement",
+                value=placement,
+                allowed=", ".join(allowed),
+                nearest=nearest_of(placement, allowed),
+            )
+        data = self.model_dump(mode="json")
+        data["machine"]["placement"] = placement
+        return Architecture.from_data(data, source=f"{self.name} with --placement {placement}")
 
     @property
     def content_hash(self) -> str:

@@ -187,8 +187,8 @@ class Accelerator:
             self._nearest_known[sources, dsts] = min(pairs, key=lambda pair: (self._hops(*pair), pair))
         return self._nearest_known[sources, dsts]
 
-    def _slot(self, level: int) -> Slot:
-        return Slot.of(self.env, self._buffers(level))
+    def _slot(self, level: int, begins: bool = False) -> Slot:
+        return Slot.of(self.env, self._buffers(level), begins)
 
     def _buffers(self, store: int) -> int:
         """Tile sets of a level; MACs that take words directly (-1) have their own registers and nothing beside them."""
@@ -213,9 +213,10 @@ class Accelerator:
         traffic, architecture = self.traffic, self.architecture
         outputs = traffic.pe["outputs"]
         groups = traffic.placement.groups(outputs.tile)
-        trees = [ReductionTree.of(pes, traffic.placement.columns) for _, pes in groups]
+        trees = [ReductionTree.of(pes, traffic.placement.columns, architecture.machine.reduction) for _, pes in groups]
         tree_of = {pe: tree for tree, (_, pes) in zip(trees, groups, strict=True) for pe in pes}
         steps = StepTable(traffic)
+        begins = architecture.machine.compute_starts == "first_word"
         self.roots = [tree.root for tree in trees]
         return {
             number: kind(
@@ -223,7 +224,7 @@ class Accelerator:
                 number,
                 self.topology.endpoint_at(number, Side.LOCAL),
                 self.network,
-                {tensor: self._slot(traffic.pe[tensor].store) for tensor in OPERANDS},
+                {tensor: self._slot(traffic.pe[tensor].store, begins) for tensor in OPERANDS},
                 self._buffers(outputs.store),
                 outputs,
                 steps,

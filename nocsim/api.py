@@ -20,6 +20,7 @@ def simulate(
     *,
     architecture: Architecture | str | Path | None = None,
     mesh: str | None = None,
+    placement: str | None = None,
     ideal_network: bool = False,
     ideal_memory: bool = False,
     parts: Parts | None = None,
@@ -35,6 +36,7 @@ def simulate(
     schedule: a schedule, or the path of its file.
     architecture: another architecture than the one embedded in the schedule (model, packaged name, or file).
     mesh: another mesh of PEs, ``"columns x rows"`` as in ``"4x4"``.
+    placement: another `machine.placement`: how the spatial loops are laid out on the mesh.
     ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM, to see what
         each costs.
     parts: classes to build the machine from (see `nocsim.accelerator.Parts`).
@@ -60,7 +62,7 @@ def simulate(
     from nocsim.result import Timing
 
     started = time.perf_counter()
-    found = resolve(schedule, architecture, mesh)
+    found = resolve(schedule, architecture, mesh, placement)
     accelerator = Accelerator(found, ideal_network=ideal_network, ideal_memory=ideal_memory, parts=parts)
     loading = accelerator.load_kernels()
     seconds = accelerator.run(Limits(max_cycles, time_limit_seconds, keep_interrupted), progress)
@@ -69,9 +71,12 @@ def simulate(
 
 
 def resolve(
-    schedule: Schedule | str | Path, architecture: Architecture | str | Path | None = None, mesh: str | None = None
+    schedule: Schedule | str | Path,
+    architecture: Architecture | str | Path | None = None,
+    mesh: str | None = None,
+    placement: str | None = None,
 ) -> Schedule:
-    """A schedule on the architecture that it is to run on: its own, another one, or either with another mesh.
+    """A schedule on the architecture that it is to run on: its own, another one, either with another mesh or placement.
 
     Raises
     ------
@@ -83,4 +88,6 @@ def resolve(
         found = found.with_architecture(new)
     if mesh is not None:
         found = found.with_architecture(found.architecture.with_mesh(mesh))
+    if placement is not None:
+        found = found.with_architecture(found.architecture.with_placement(placement))
     return found

@@ -43,6 +43,10 @@ def run_command(
     mesh: Annotated[
         str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
     ] = None,
+    placement: Annotated[
+        str | None,
+        typer.Option(metavar="ORDER", help="How spatial loops lie on the mesh, instead of machine.placement."),
+    ] = None,
     arch: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +81,14 @@ def run_command(
         from nocsim.cli_whole_network import run_whole_network
 
         return run_whole_network(
-            network, arch=arch, mesh=mesh, mapper=mapper, workers=workers, cache=cache, json_file=json_file
+            network,
+            arch=arch,
+            mesh=mesh,
+            placement=placement,
+            mapper=mapper,
+            workers=workers,
+            cache=cache,
+            json_file=json_file,
         )
     if schedule is None:
         raise InputError("nothing to run", allowed="--schedule FILE, or --network NAME")
@@ -89,7 +100,7 @@ def run_command(
         check_output("--json", json_file, {"--schedule": schedule, "--arch": arch})
     if heat is not None:
         cli_network.check_heat_option(heat, {"--schedule": schedule, "--arch": arch}, ideal_network=ideal_network)
-    found = resolve(schedule, arch, mesh)
+    found = resolve(schedule, arch, mesh, placement)
     for option, limit in (("--max-cycles", max_cycles), ("--time-limit", time_limit)):
         if limit is not None and not limit > 0:
             raise InputError("out of range", source=option, value=limit, allowed="> 0")

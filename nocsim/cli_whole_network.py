@@ -16,6 +16,7 @@ def run_whole_network(
     *,
     arch: str | None,
     mesh: str | None,
+    placement: str | None,
     mapper: str,
     workers: int,
     cache: str | None,
@@ -33,6 +34,8 @@ def run_whole_network(
     architecture = load_architecture(arch or "simba_4x4")
     if mesh is not None:
         architecture = architecture.with_mesh(mesh)
+    if placement is not None:
+        architecture = architecture.with_placement(placement)
     if json_file not in (None, "-"):
         check_output("--json", json_file, {"--arch": arch})
     folder = None if cache == "none" else Path(cache) if cache else default_cache()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 from cosa.analytical.routes import reduction_order
 from cosa.analytical.traffic import Residency, Traffic
@@ -153,16 +153,16 @@ class StepTable:
 
 @dataclass(frozen=True)
 class ReductionTree:
-    """How PEs that share an output tile add up: along each row to its last PE, then down to the last row's."""
+    """How PEs that share an output tile add up: in each row to its last PE, then down to the last row's."""
 
     root: int
     successor: dict[int, int]
     predecessors: dict[int, tuple[int, ...]]
 
     @staticmethod
-    def of(group: list[int], columns: int) -> ReductionTree:
+    def of(group: list[int], columns: int, shape: Literal["chain", "tree"] = "chain") -> ReductionTree:
         """The tree of a group of PE numbers on a mesh with so many columns."""
-        pairs, root = reduction_order(group, columns)
+        pairs, root = reduction_order(group, columns, shape)
         successor = dict(pairs)
         predecessors: dict[int, tuple[int, ...]] = dict.fromkeys(group, ())
         for pe, after in sorted(successor.items()):

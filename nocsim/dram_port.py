@@ -66,6 +66,7 @@ class _Read:
     burst: int
     stride: int
     delivery: Delivery
+    begun: bool = False
 
 
 @dataclass
@@ -146,6 +147,7 @@ class DramPort:
         self._drained_packets = Counter(env)
         payload = network.packetiser.payload_bytes
         per_burst = max(1, layout.burst_bytes // payload)
+        self._first_bytes = per_burst * payload
         self._chunk_bytes = None
         if machine.chunk_packets is not None:
             self._chunk_bytes = -(-machine.chunk_packets // per_burst) * per_burst * payload
@@ -185,6 +187,9 @@ class DramPort:
     def _read_chunk(self, queue: deque[_Read]) -> Process:
         read = queue[0]
         n_bytes = min(read.n_bytes, self._chunk_bytes or read.n_bytes)
+        if read.delivery.first_apart and not read.begun:
+            n_bytes = min(n_bytes, self._first_bytes)
+        read.begun = True
         read.n_bytes -= n_bytes
         last = not read.n_bytes
         gate = Gate.HEAD if self._machine.dram_packet == "complete" else Gate.TAIL

@@ -90,7 +90,7 @@ class DramSide:
                 if not missing[node]:
                     delivery.whole(node)
 
-            share = Delivery(arrived, delivery.piece)
+            share = Delivery(arrived, delivery.piece, delivery.first_apart)
             port.read(stream, tensor, tuple(targets), share_bytes, first, len(self.ports), share)
 
     def write(

@@ -80,17 +80,27 @@ class Feed:
                 tile = fetch.tile_index * len(self.groups) + number
                 self._ledger.sent(self._key, fetch.words)
                 part = Part(tile, part_bytes, tile_bytes - part_bytes)
-                delivery = self._delivery(group, fetch.words)
+                delivery = self._delivery(group, sent, fetch.words)
                 yield from self.source.transfer(self.tensor, number, group, part, self.word_bits, delivery)
             sent += 1
         if slot:
             slot.released.add()
 
-    def _delivery(self, group: tuple[Holder, ...], words: int) -> Delivery:
+    def _delivery(self, group: tuple[Holder, ...], number: int, words: int) -> Delivery:
         by_endpoint = {endpoint: node for node in group for endpoint in node.endpoints}
 
         def arrived(endpoint: int) -> None:
             self._ledger.received(self._key, words)
-            by_endpoint[endpoint].slots[self.tensor].arrived.add()
+            by_endpoint[endpoint].slots[self.tensor].whole.add(number)
 
+        if group[0].slots[self.tensor].begun is not None:
+            waiting = set(by_endpoint)
+
+            def piece(endpoint: int, _: int) -> None:
+                begun = by_endpoint[endpoint].slots[self.tensor].begun
+                if endpoint in waiting and begun is not None:
+                    waiting.remove(endpoint)
+                    begun.add(number)
+
+            return Delivery(arrived, piece, first_apart=True)
         return group[0].delivery(self.word_bits, arrived)

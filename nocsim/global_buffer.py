@@ -72,11 +72,12 @@ class GlobalBuffer:
             self._groups_at[port] += 1
         return self._port[stream, group]
 
-    def chunks(self, n_bytes: int) -> list[int]:
-        """A transfer cut into what a stream sends at a turn."""
-        each = self._chunk_bytes or n_bytes
-        whole, rest = divmod(n_bytes, each)
-        return [each] * whole + [rest] * bool(rest)
+    def chunks(self, n_bytes: int, first_apart: bool = False) -> list[int]:
+        """A transfer cut into what a stream sends at a turn; with `first_apart` the first packet is one."""
+        first = [min(n_bytes, self._network.packetiser.payload_bytes)] if first_apart else []
+        n_bytes -= sum(first)
+        whole, rest = divmod(n_bytes, self._chunk_bytes or max(1, n_bytes))
+        return first + [self._chunk_bytes or n_bytes] * whole + [rest] * bool(rest)
 
     def send_to(
         self,
@@ -92,7 +93,7 @@ class GlobalBuffer:
         """Send bytes chunk by chunk. A packet leaves when its words have been read through the port `reading`."""
         port = self._port_to(stream, group, dsts)
         endpoints = tuple(dst.endpoints[0] for dst in dsts)
-        for chunk in self.chunks(n_bytes):
+        for chunk in self.chunks(n_bytes, delivery.first_apart):
             n_bytes -= chunk
             arrival = delivery.arrival(chunk, last=not n_bytes)
             if reading is None:

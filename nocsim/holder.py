@@ -13,18 +13,47 @@ from nocsim.network import Arrival
 from nocsim.progress import Counter
 
 
+class InOrder:
+    """Counts tiles in the order in which they were sent, although those from several ports may overtake each other."""
+
+    def __init__(self, env: simpy.Environment) -> None:
+        self.counter = Counter(env)
+        self._early: set[int] = set()
+
+    def add(self, tile: int) -> None:
+        """It has happened to tile number `tile`."""
+        self._early.add(tile)
+        while self.counter.value in self._early:
+            self._early.remove(self.counter.value)
+            self.counter.add()
+
+
 @dataclass(frozen=True)
 class Slot:
-    """The sets of one operand in one node: tile g may be sent once tile g - `buffers` has been given up."""
+    """The sets of one operand in one node: tile g may be sent once tile g - `buffers` has been given up.
+
+    `begun` counts tiles of which a packet has arrived, where somebody wants to know (else None).
+    """
 
     buffers: int
-    arrived: Counter
+    whole: InOrder
+    begun: InOrder | None
     released: Counter
 
     @staticmethod
-    def of(env: simpy.Environment, buffers: int) -> Slot:
-        """A slot with nothing in it."""
-        return Slot(buffers, Counter(env), Counter(env))
+    def of(env: simpy.Environment, buffers: int, begins: bool = False) -> Slot:
+        """A slot with nothing in it; `begins`: it counts what has begun to arrive as well."""
+        return Slot(buffers, InOrder(env), InOrder(env) if begins else None, Counter(env))
+
+    @property
+    def arrived(self) -> Counter:
+        """Counts tiles that have arrived."""
+        return self.whole.counter
+
+    @property
+    def usable(self) -> Counter:
+        """Counts tiles that a step may start with."""
+        return (self.begun or self.whole).counter
 
     def room_for(self, tile: int) -> int:
         """Count that `released` must have reached before tile number `tile` may come."""

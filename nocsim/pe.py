@@ -109,8 +109,8 @@ class ProcessingElement(Holder):
                 input_tile += 1
             if new_outputs and output_visit:
                 self.computed.add()
-            yield from self._wait(inputs.arrived, input_tile, "inputs")
-            yield from self._wait(weights.arrived, weight_tile, "weights")
+            yield from self._wait(inputs.usable, input_tile, "inputs")
+            yield from self._wait(weights.usable, weight_tile, "weights")
             if new_outputs:
                 yield from self._wait(self.drained, self.room_for_visit(output_visit), "drain")
                 output_visit += 1
@@ -119,6 +119,10 @@ class ProcessingElement(Holder):
                     reloads += 1
                     yield from self._wait(self.reloaded, reloads, "partial_sums")
             yield from self._busy(self.step_cycles())
+            if inputs.begun or weights.begun:
+                # A step that began with the first packets of its tiles does not end before the last ones are there.
+                yield from self._wait(inputs.arrived, input_tile, "inputs")
+                yield from self._wait(weights.arrived, weight_tile, "weights")
         weights.released.add()
         inputs.released.add()
         self.computed.add()

@@ -131,7 +131,7 @@ def transfers(traffic: Traffic) -> Iterator[Transfer]:
             continue
         widths = traffic.word_bits(tensor), traffic.word_bits(tensor, finished=False)
         for pes in groups:
-            pairs, root = reduction_order(pes, noc.pe_columns)
+            pairs, root = reduction_order(pes, noc.pe_columns, traffic.architecture.machine.reduction)
             tile_bytes = bytes_of(pe.tile.words, traffic.word_bits(tensor, finished=False))
             for source, destination in pairs:
                 ends = (pe_endpoint(noc, source),), ((pe_endpoint(noc, destination),),)

@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 from cosa.analytical.tiles import Shift, StridedLoop, Tile
-from cosa.arch import Architecture
+from cosa.arch import Architecture, PlacementOrder
+from cosa.errors import InputError
 from cosa.workload import Dim, Layer
 
 
 class Placement:
-    """Which PE of the mesh does what: the offsets of each PE and the groups of PEs that share a tile."""
+    """The offsets of each PE in use, and the groups of PEs that share a tile.
+
+    `machine.placement` says where the loops run:
+
+    * ``as_scheduled``: each along its own axis, of one axis the innermost loop with the smallest steps.
+    * ``transposed``: those along x along y, and the other way round.
+    * ``row_major``, ``column_major``: all loops number the PEs in use, the innermost one fastest; numbers go along the
+      rows, or down the columns. With ``_reversed`` the outermost loop is the fastest.
+
+    Raises
+    ------
+    InputError: transposed, the loops do not fit the mesh.
+    """
 
     def __init__(self, layer: Layer, architecture: Architecture, loops: list[StridedLoop]) -> None:
-        level = architecture.mesh_level
+        level, placement = architecture.mesh_level, architecture.machine.placement
         columns, rows = architecture.fanout(level)
         self.columns, self.rows = columns, rows
-        self._layer = layer
-        spatial = [x for x in loops if x.level == level and x.loop.kind == "spatial"]
-        self.offsets: dict[int, dict[Dim, int]] = {}
-        coordinates: list[tuple[int, int, dict[Dim, int]]] = [(0, 0, {})]
-        size = {"x": 1, "y": 1, "row_major": 1}
-        for x in reversed(spatial):
-            axis = x.loop.axis
-            assert axis is not None
+        inside_out = [x for x in reversed(loops) if x.level == level and x.loop.kind == "spatial"]
+        if placement.endswith("_reversed"):
+            inside_out.reverse()
+        size = {"x": 1, "y": 1, "row_major": 1, "column_major": 1}
+        places: list[tuple[dict[str, int], dict[Dim, int]]] = [({}, {})]
+        for x in inside_out:
+            axis = _axis(placement, x)
             reach, size[axis] = size[axis], size[axis] * x.bound
-            coordinates = [
+            places = [
                 (
-                    column + (index * reach if axis != "y" else 0),
-                    row + (index * reach if axis == "y" else 0),
+                    {**at, axis: at.get(axis, 0) + index * reach},
                     {**offsets, x.dim: offsets.get(x.dim, 0) + index * x.stride},
                 )
                 for index in range(x.bound)
-                for column, row, offsets in coordinates
+                for at, offsets in places
             ]
-        for column, row, offsets in coordinates:
-            self.offsets[row * columns + column] = offsets
-        self.offsets = dict(sorted(self.offsets.items()))
+        if size["x"] > columns or size["y"] > rows:
+            raise InputError(
+                f"the spatial loops need {size['x']}x{size['y']} PEs when they are transposed",
+                source=architecture.name,
+                path="machine.placement",
+                value=placement,
+                allowed=f"a placement that fits the {columns}x{rows} mesh",
+            )
+        numbered = {}
+        for at, offsets in places:
+            column, row = at.get("x", 0), at.get("y", 0)
+            down = at.get("column_major", 0)
+            number = row * columns + column + at.get("row_major", 0) + down % rows * columns + down // rows
+            numbered[number] = offsets
+        self.offsets: dict[int, dict[Dim, int]] = dict(sorted(numbered.items()))
 
     @property
     def used(self) -> list[int]:
@@ -47,3 +70,14 @@ class Placement:
         for pe, offsets in self.offsets.items():
             found.setdefault(tile.position(offsets), []).append(pe)
         return list(found.items())
+
+
+def _axis(placement: PlacementOrder, x: StridedLoop) -> str:
+    """Along what a loop runs: an axis of the mesh, or the numbers of the PEs in some order."""
+    scheduled = x.loop.axis
+    assert scheduled is not None
+    if placement == "as_scheduled":
+        return scheduled
+    if placement == "transposed":
+        return {"x": "y", "y": "x", "row_major": "column_major"}[scheduled]
+    return placement.removesuffix("_reversed")

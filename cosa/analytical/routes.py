@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Literal
 
 from cosa.noc import Noc
 from cosa.noc import Port as NocPort
@@ -45,14 +46,31 @@ def pe_endpoint(noc: Noc, pe: int) -> Endpoint:
     return pe % noc.pe_columns, pe // noc.pe_columns, "local"
 
 
-def reduction_order(group: Iterable[int], columns: int) -> tuple[list[tuple[int, int]], int]:
+def reduction_order(
+    group: Iterable[int], columns: int, shape: Literal["chain", "tree"] = "chain"
+) -> tuple[list[tuple[int, int]], int]:
     """How PEs that share an output tile add up: (from, to) pairs, and the PE that ends up with the sum.
 
-    Along each row to its last PE of the group, then from row to row to that of the last row.
+    In each row to its last PE of the group, then from the rows to that of the last row. A chain passes the sum from
+    each to the next; a tree adds pairs of neighbours, then pairs of the sums, and so on (of an odd number the first one
+    waits), so it is as deep as the logarithm of their number. The hops are equally many.
     """
     rows: dict[int, list[int]] = {}
     for pe in sorted(group):
         rows.setdefault(pe // columns, []).append(pe)
+    join = _chained if shape == "chain" else _paired
     ends = [members[-1] for members in rows.values()]
-    pairs = [pair for members in rows.values() for pair in pairwise(members)]
-    return [*pairs, *pairwise(ends)], ends[-1]
+    return [*(pair for members in rows.values() for pair in join(members)), *join(ends)], ends[-1]
+
+
+def _chained(members: list[int]) -> list[tuple[int, int]]:
+    return list(pairwise(members))
+
+
+def _paired(members: list[int]) -> list[tuple[int, int]]:
+    pairs: list[tuple[int, int]] = []
+    while len(members) > 1:
+        odd = len(members) % 2
+        pairs += zip(members[odd::2], members[odd + 1 :: 2], strict=True)
+        members = members[:odd] + members[odd + 1 :: 2]
+    return pairs
