@@ -56,6 +56,7 @@ class ProcessingElement(Holder):
         self.computed, self.drained, self.reloaded = Counter(env), Counter(env), Counter(env)
         self._added = {before: Counter(env) for before in tree.predecessors[number]}
         self._engine = simpy.Resource(env) if machine.send_engine == "shared" else None
+        self._adder_free_cycle = 0
         self.computing_cycles = 0
         self.waiting_cycles: dict[Cause, int] = {"inputs": 0, "weights": 0, "partial_sums": 0, "drain": 0}
         self.computed_cycle = self.finished_cycle = 0
@@ -170,14 +171,15 @@ class ProcessingElement(Holder):
         yield from self.send(successor.endpoints[0], tile_bytes, lambda _: successor.receive_partial_sums(self.number))
 
     def receive_partial_sums(self, sender: int) -> None:
-        """Add what has arrived; with a finite adder this takes time after the last word."""
+        """Add what has arrived; with a finite adder this takes time after the last word, one tile after another."""
         self._ledger.received(_REDUCTION, self._outputs.tile.words)
         rate = self._pe.adder_words_per_cycle
         added = self._added[sender]
         if rate is None:
             added.add()
         else:
-            after = self._env.timeout(-(-self._outputs.tile.words // rate))
+            self._adder_free_cycle = max(self._adder_free_cycle, self._env.now) + -(-self._outputs.tile.words // rate)
+            after = self._env.timeout(self._adder_free_cycle - self._env.now)
             after.callbacks.append(lambda _: added.add())
 
     def hand_over(self, memory: ChipMemory, n_bytes: int, word_bits: int, delivery: Delivery) -> Process:

@@ -1,4 +1,6 @@
-"""What each machine switch is worth: ten ResNet-50 layers, one switch at a time set as in the published machine.
+"""What each machine switch is worth on ten ResNet-50 layers, one switch at a time.
+
+The first eight are set as in the published machine; the others are choices that it does not have.
 
     python scripts/machine_switches.py [--arch simba_4x4] [--layers input.8,input.70]
 
@@ -28,6 +30,12 @@ SWITCHES: dict[str, dict[str, dict[str, Any]]] = {
     "no halo": {"machine": {"halo_reuse": False}},
     "no chunks": {"machine": {"chunk_packets": None}},
     "full packets": {"noc": {"partial_packets": "full"}},
+    "first word": {"machine": {"compute_starts": "first_word"}},
+    "tree": {"machine": {"reduction": "tree"}},
+    "transposed": {"machine": {"placement": "transposed"}},
+    "row major": {"machine": {"placement": "row_major"}},
+    "column major": {"machine": {"placement": "column_major"}},
+    "rows reversed": {"machine": {"placement": "row_major_reversed"}},
 }
 
 

@@ -184,6 +184,10 @@ def test_replacing_a_process_changes_the_run(small_job: Schedule, parts: Parts) 
         {"halo_reuse": False},
         {"chunk_packets": None},
         {"dram_write_buffer_packets": 8},
+        {"compute_starts": "first_word"},
+        {"reduction": "tree"},
+        {"placement": "transposed"},
+        {"placement": "column_major"},
     ],
     ids=lambda machine: "-".join(machine),
 )
