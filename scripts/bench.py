@@ -1,11 +1,11 @@
 """Speed and memory of everything that has a target, measured here and printed as one JSON object.
 
-    python scripts/bench.py [--only main,mesh,dram,analytical,whole,sweep]
+    python scripts/bench.py [--only main,mesh,dram,analytical,whole,sweep,program]
 
 Each part is a script of its own (`scripts/bench_PART.py`, with options) and runs in a process of its own: `main` is the
 main job (scheduling, simulating, first run), `mesh` the router kernel, `dram` the DRAM island, `analytical` the
 evaluator, `whole` the whole machine (CoSA's example replayed, all layers of ResNet-50), `sweep`
-what a sweep takes beyond its points.
+what a sweep takes beyond its points, `program` the mixed-integer program (`scripts/program.py`).
 Machines are shared: look at ratios and medians, and at `load_average` before believing a missed target.
 """
 
@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PARTS = ("main", "mesh", "dram", "analytical", "whole", "sweep")
+PARTS = ("main", "mesh", "dram", "analytical", "whole", "sweep", "program")
 
 
 def main() -> int:
@@ -31,7 +31,7 @@ def main() -> int:
         parser.error(f"no such part: {unknown[0]}; allowed: {', '.join(PARTS)}")
     report: dict[str, object] = {"load_average": os.getloadavg()[0]}
     for part in wanted:
-        script = Path(__file__).with_name(f"bench_{part}.py")
+        script = Path(__file__).with_name("program.py" if part == "program" else f"bench_{part}.py")
         print(f"{part} ...", file=sys.stderr, flush=True)
         done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
         report[part] = json.loads(done.stdout)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from cosa.errors import SolverError
@@ -28,7 +28,8 @@ class SolverResult:
     `status`: ``optimal`` (within the gap), ``time_limit`` (a solution, not proven), ``no_solution_in_time``,
     ``infeasible``, ``unbounded``, ``interrupted`` (with or without a solution) or ``failed`` (`detail` says how).
     `objective` and `values` (a Pyomo ComponentMap from variable to value) are there when there is a solution; `bound`
-    is the proven bound of the objective, `gap` the relative distance between the two. `seconds` is wall-clock time.
+    is the proven bound of the objective, `gap` the relative distance between the two. `seconds` is HiGHS' wall-clock
+    time, `cpu_seconds` its processor time.
     """
 
     status: SolverStatus
@@ -38,6 +39,7 @@ class SolverResult:
     objective: float | None = None
     bound: float | None = None
     gap: float | None = None
+    cpu_seconds: float = 0.0
 
     @property
     def has_solution(self) -> bool:
@@ -77,13 +79,14 @@ def solve(
         if highs.setOptionValue(option, setting).name != "kOk":
             raise SolverError(f"HiGHS refuses {option} = {setting!r}")
     columns = _pass_model(highs, model)
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     _run(highs)
     if highs.getModelStatus().name == "kUnboundedOrInfeasible":
         # Presolve could not tell the two apart.
         highs.setOptionValue("presolve", "off")
         _run(highs)
-    return _result(highs, columns, time.perf_counter() - started)
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - worked
+    return replace(_result(highs, columns, seconds), cpu_seconds=cpu_seconds)
 
 
 def _quiet_highs() -> Any:
