@@ -18,7 +18,7 @@ from cosa.arch import Architecture
 from cosa.errors import CosaError, InputError, nearest_of
 from cosa.files import FileModel, Model
 from cosa.mappers import Budget
-from cosa.mappers.registry import MAPPERS, candidates
+from cosa.mappers.registry import MAPPERS, SEARCH_OBJECTIVES, candidates
 from cosa.networks import NetworkLayer
 from cosa.schedule import Schedule, StoppedBy
 from cosa.version import version
@@ -93,6 +93,41 @@ class Comparison(FileModel):
         return text.getvalue()
 
 
+@dataclass(frozen=True)
+class MapperSpec:
+    """A mapper as it is named in a comparison: ``NAME``, ``NAME:OBJECTIVE``, or ``cosa:OBJECTIVE:MODEL``."""
+
+    text: str
+    name: str
+    objective: str | None = None
+    model: str | None = None
+
+    @staticmethod
+    def of(text: str) -> MapperSpec:
+        """Read it.
+
+        Raises
+        ------
+        InputError: there is no such mapper, objective or model.
+        """
+        from cosa.mappers.machine import MODELS
+        from cosa.mip.objective import OBJECTIVES as PROGRAM_OBJECTIVES
+
+        name, *rest = text.split(":")
+        parts: list[tuple[str, str, tuple[str, ...]]] = [("mapper", name, MAPPERS)]
+        if rest:
+            known = (*PROGRAM_OBJECTIVES, *SEARCH_OBJECTIVES) if name == "cosa" else SEARCH_OBJECTIVES
+            parts.append(("objective", rest[0], known))
+        if len(rest) > 1:
+            own = name == "cosa" and rest[0] in SEARCH_OBJECTIVES and len(rest) == 2
+            parts.append(("model", ":".join(rest[1:]), MODELS if own else ()))
+        for what, value, choices in parts:
+            if value not in choices:
+                allowed, nearest = ", ".join(choices) or f"none for {name}:{rest[0]}", nearest_of(value, choices)
+                raise InputError(f"no such {what}", source="--mappers", value=text, allowed=allowed, nearest=nearest)
+        return MapperSpec(text, name, *rest)
+
+
 @dataclass
 class _Made:
     """What a mapper has made of a layer."""
@@ -131,6 +166,7 @@ def compare(
 
     Parameters
     ----------
+    mappers: names, with ``:OBJECTIVE`` and for the program ``:MODEL`` behind where they have their own (`MapperSpec`).
     objective: of the searches; the program keeps its own. `simulated`: each search gives its best mappings by latency
         (`pool_size` of them, all samples of `random`), of which the one with the fewest simulated cycles is
         taken.
@@ -149,6 +185,7 @@ def compare(
     InputError: no such mapper or objective, or the architecture can't be simulated.
     """
     goal = _check(mappers, objective)
+    specs = [MapperSpec.of(text) for text in mappers]
     if simulate or goal == "simulated":
         architecture.require_noc()
         architecture.require_dram()
@@ -158,10 +195,10 @@ def compare(
         for entry in layers:
             made: list[_Made] = []
             try:
-                for mapper in mappers:
+                for spec in specs:
                     if progress:
-                        progress(entry.layer.name, mapper)
-                    one = _map(mapper, entry, architecture, goal, budget, seed, workers, pool_size, pool, limit)
+                        progress(entry.layer.name, spec.text)
+                    one = _map(spec, entry, architecture, goal, budget, seed, workers, pool_size, pool, limit)
                     made.append(one)
                     if one.interrupted:
                         break
@@ -190,9 +227,6 @@ def _check(mappers: Sequence[str], objective: str) -> Objective:
     if not mappers:
         raise InputError("no mapper", source="--mappers", allowed=", ".join(MAPPERS))
     for number, mapper in enumerate(mappers):
-        if mapper not in MAPPERS:
-            allowed, nearest = ", ".join(MAPPERS), nearest_of(mapper, MAPPERS)
-            raise InputError("no such mapper", source="--mappers", value=mapper, allowed=allowed, nearest=nearest)
         if mapper in mappers[:number]:
             raise InputError("named twice", source="--mappers", value=mapper, allowed="each once")
     for name in OBJECTIVES:
@@ -203,7 +237,7 @@ def _check(mappers: Sequence[str], objective: str) -> Objective:
 
 
 def _map(
-    mapper: str,
+    spec: MapperSpec,
     entry: NetworkLayer,
     architecture: Architecture,
     objective: Objective,
@@ -216,24 +250,25 @@ def _map(
 ) -> _Made:
     started = time.perf_counter()
     simulated = objective == "simulated"
-    if mapper == "random" and budget is not None and budget.samples is not None:
+    if spec.name == "random" and budget is not None and budget.samples is not None:
         most = max(most, budget.samples)
     try:
         found = candidates(
-            mapper,
+            spec.name,
             entry.layer,
             architecture,
             most=most if simulated else 1,
-            objective=None if mapper == "cosa" else "latency" if simulated else objective,
-            budget=_own(budget, mapper),
+            objective=spec.objective or (None if spec.name == "cosa" else "latency" if simulated else objective),
+            budget=_own(budget, spec.name),
             seed=seed,
             workers=workers,
             keep_interrupted=True,
+            **({"model": spec.model} if spec.model else {}),
         )
         best = simulate_best(found, pool, limit) if simulated else None
     except CosaError as error:
-        return _Made(mapper, seconds=time.perf_counter() - started, error=str(error))
-    return _Made(mapper, best.schedule if best else found[0], time.perf_counter() - started, best)
+        return _Made(spec.text, seconds=time.perf_counter() - started, error=str(error))
+    return _Made(spec.text, best.schedule if best else found[0], time.perf_counter() - started, best)
 
 
 def _own(budget: Budget | None, mapper: str) -> Budget | None:

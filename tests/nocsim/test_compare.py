@@ -119,6 +119,19 @@ def test_simulated_search_is_never_worse_and_workers_change_nothing(small: Layer
     assert simulated == run("simulated", 2)
 
 
+def test_mappers_with_objectives_of_their_own(small: Layer, simba: Architecture) -> None:
+    mappers = ["cosa", "cosa:latency:analytical", "random:energy", "random"]
+    result = compare([NetworkLayer(small, 1)], simba, mappers, budget=Budget(samples=300))
+    assert [row.mapper for row in result.mappings] == mappers
+    cosa, fast, frugal, quick = result.mappings
+    assert None not in (cosa.cycles, fast.cycles, frugal.energy_pj, quick.energy_pj)
+    assert fast.cycles <= cosa.cycles  # type: ignore[operator]
+    # The same samples, the best by energy and by latency.
+    assert frugal.samples_drawn == quick.samples_drawn
+    assert frugal.energy_pj <= quick.energy_pj  # type: ignore[operator]
+    assert frugal.schedule_hash != quick.schedule_hash
+
+
 def test_a_mapper_without_an_answer_does_not_end_the_comparison(small: Layer, simba: Architecture) -> None:
     result = compare([NetworkLayer(small, 1)], simba, ["exhaustive", "random"])
     assert result.mappings[0].error is not None
@@ -166,6 +179,9 @@ def test_the_command(nocsim: Command, tmp_path: Path) -> None:
         ((), ("no layer given",)),
         (("--network", "resnet50", "--layer", "input.8", "--mappers", "cosa,hybrd"), ("--mappers", "mean hybrid")),
         (("--network", "resnet50", "--layer", "input.8", "--mappers", "cosa,cosa"), ("--mappers", "named twice")),
+        (("--network", "resnet50", "--mappers", "cosa:latncy"), ("--mappers", "no such objective", "mean latency")),
+        (("--network", "resnet50", "--mappers", "cosa:edp:nework"), ("--mappers", "no such model", "mean network")),
+        (("--network", "resnet50", "--mappers", "hybrid:edp:network"), ("--mappers", "no such model")),
         (("--network", "resnet50", "--layer", "input.8,nothing"), ("--layer", "no such layer")),
         (("--network", "resnet50", "--objective", "speed"), ("--objective", "simulated")),
         (("--network", "resnet50", "--workers", "0"), ("--workers",)),
