@@ -121,7 +121,7 @@ def test_simulated_search_is_never_worse_and_workers_change_nothing(small: Layer
 
 def test_mappers_with_objectives_of_their_own(small: Layer, simba: Architecture) -> None:
     mappers = ["cosa", "cosa:latency:analytical", "random:energy", "random"]
-    result = compare([NetworkLayer(small, 1)], simba, mappers, budget=Budget(samples=300))
+    result = compare([NetworkLayer(small, 1)], simba, mappers, budget=Budget(samples=20))
     assert [row.mapper for row in result.mappings] == mappers
     cosa, fast, frugal, quick = result.mappings
     assert None not in (cosa.cycles, fast.cycles, frugal.energy_pj, quick.energy_pj)
