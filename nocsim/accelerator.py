@@ -364,8 +364,6 @@ class Accelerator:
         return sum(pe.computing_cycles for pe in self.pes.values()) / (each * len(self.pes) or 1)
 
     def _stuck(self) -> str:
-        waiting = [
-            f"PE {pe.number} ({pe.computed.value} tiles computed, {pe.drained.value} sent)" for pe in self.pes.values()
-        ]
+        waiting = [pe.state for pe in self.pes.values()]
         mesh = self.mesh.describe_stall() if self.mesh is not None and not self.mesh.idle else "the mesh is empty"
         return f"no process can go on at cycle {self.env.now}: {'; '.join(waiting[:4])}; {mesh}"

@@ -25,6 +25,13 @@ _REDUCTION: FlowKey = ("outputs", "pe", "pe", "reduction")
 Process = Generator[Any, Any, None]
 Cause = Literal["inputs", "weights", "partial_sums", "drain"]
 
+_MISSING: dict[Cause, str] = {
+    "inputs": "its input tile",
+    "weights": "its weight tile",
+    "partial_sums": "its reload of partial sums",
+    "drain": "its output tile to leave,",
+}
+
 
 class ProcessingElement(Holder):
     """One PE in use.
@@ -57,6 +64,7 @@ class ProcessingElement(Holder):
         self._added = {before: Counter(env) for before in tree.predecessors[number]}
         self._engine = simpy.Resource(env) if machine.send_engine == "shared" else None
         self._adder_free_cycle = 0
+        self._waits_for: tuple[Cause, Counter, int] | None = None
         self.computing_cycles = 0
         self.waiting_cycles: dict[Cause, int] = {"inputs": 0, "weights": 0, "partial_sums": 0, "drain": 0}
         self.computed_cycle = self.finished_cycle = 0
@@ -80,6 +88,15 @@ class ProcessingElement(Holder):
         """Count that `drained` must have reached before output visit number `visit` has a set."""
         return visit - self.output_buffers + 1
 
+    @property
+    def state(self) -> str:
+        """How far it has come, and what it waits for: for the report on a machine that is stuck."""
+        text = f"PE {self.number} ({self.computed.value} tiles computed, {self.drained.value} sent"
+        if self._waits_for is None:
+            return text + ")"
+        cause, counter, count = self._waits_for
+        return f"{text}; waits for {_MISSING[cause]} number {count}, {counter.value} came)"
+
     # ---- compute
 
     def step_cycles(self) -> int:
@@ -88,8 +105,9 @@ class ProcessingElement(Holder):
 
     def _wait(self, counter: Counter, count: int, cause: Cause) -> Process:
         if counter.value < count:
-            since = self._env.now
+            since, self._waits_for = self._env.now, (cause, counter, count)
             yield counter.reach(count)
+            self._waits_for = None
             self.waiting_cycles[cause] += self._env.now - since
 
     def _compute(self) -> Process:

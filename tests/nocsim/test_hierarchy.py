@@ -15,7 +15,9 @@ from cosa.arch import Architecture
 from cosa.errors import InputError
 from cosa.schedule import Provenance, Schedule, ScheduleLevel
 from cosa.workload import TENSORS, Layer
-from nocsim.accelerator import Accelerator
+from nocsim.accelerator import Accelerator, Parts
+from nocsim.errors import SimulationError
+from nocsim.global_buffer import GlobalBuffer
 from tests.conftest import spatial, temporal
 from tests.cosa.test_placement import ORDERS
 from tests.nocsim.nests import BIG, any_schedule
@@ -217,6 +219,25 @@ def test_the_time_line_of_a_slow_memory() -> None:
     result = nocsim.simulate(buffered(L3_write=0.25), ideal_network=True, ideal_memory=True)
     assert result.cycles.compute_only == 256
     assert result.cycles.total == result.cycles.bound == 768
+
+
+class LosesWeights(GlobalBuffer):
+    """Drops the second tile of weights."""
+
+    sent = 0
+
+    def send_to(self, stream: str, *args: Any) -> Any:
+        self.sent += stream == "weights"
+        if stream != "weights" or self.sent != 2:
+            yield from super().send_to(stream, *args)
+
+
+def test_a_machine_that_hangs_says_who_waits_for_what() -> None:
+    accelerator = Accelerator(buffered(), parts=Parts(global_buffer=LosesWeights))
+    with pytest.raises(
+        SimulationError, match=r"no process can go on.*PE 1 \(.*waits for its weight tile number 1, 0 came"
+    ):
+        accelerator.run()
 
 
 def test_spatial_loops_outside_the_mesh_are_refused() -> None:
