@@ -61,16 +61,17 @@ def test_a_worker_is_killed(cluster: Cluster, many: Path, tmp_path: Path) -> Non
     results = tmp_path / "r.db"
     run = start(many, "--results", results, "--scheduler", cluster.address)
     wait_for(results, 5, run)
-    assert run.poll() is None and len(finished(results)) < 33
+    assert run.poll() is None and len(finished(results)) < 24
     cluster.workers[0].kill()
     out, err = run.communicate(timeout=120)
-    assert run.returncode == 0 and "33 points: 33 done" in out, err
+    assert run.returncode == 0 and "24 points: 24 done" in out, err
     alone = Sweep.from_file(many).run(tmp_path / "alone.db", workers=2)
     for result, name in ((read_results(results), "cluster.csv"), (alone, "alone.csv")):
         result.to_csv(tmp_path / name, timing=False)
     assert (tmp_path / "cluster.csv").read_text() == (tmp_path / "alone.csv").read_text()
 
 
+@pytest.mark.slow
 def test_the_scheduler_is_lost(cluster: Cluster, many: Path, tmp_path: Path) -> None:
     results = tmp_path / "r.db"
     run = start(many, "--results", results, "--scheduler", cluster.address)
@@ -80,9 +81,9 @@ def test_the_scheduler_is_lost(cluster: Cluster, many: Path, tmp_path: Path) -> 
     assert run.returncode == 1 and "is gone; points that it finished are kept" in err
     assert err.count("\n") == 1, err
     kept = finished(results)
-    assert 2 <= len(kept) < 33
+    assert 2 <= len(kept) < 24
     again = Sweep.from_file(many).run(results, workers=2)
-    assert len(again.rows) == 33 and not again.failed
+    assert len(again.rows) == 24 and not again.failed
     assert {key: finished(results)[key] for key in kept} == kept
 
 
