@@ -162,7 +162,10 @@ def _require_solution(result: SolverResult, program: Program, time_limit_seconds
         return
     name = program.layer.name
     if result.status == "infeasible":
-        raise InfeasibleError(f"layer {name!r} does not fit architecture {program.architecture.name!r}")
+        # Fan-outs and capacities leave a way, with all loops at the outermost level; only limits can close it.
+        limits = "; ".join(f"{limit.name}: at most {limit.most:,}" for limit in program.architecture.limits)
+        why = f": no schedule keeps to all its limits ({limits})" if limits else ""
+        raise InfeasibleError(f"layer {name!r} does not fit architecture {program.architecture.name!r}{why}")
     if result.status == "no_solution_in_time":
         raise SolverError(f"layer {name!r}: no schedule found within the time limit of {time_limit_seconds:g} seconds")
     raise SolverError(f"layer {name!r}: the solver ended without a schedule ({result.detail})")

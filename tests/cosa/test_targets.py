@@ -13,6 +13,7 @@ import cosa
 from cosa.analytical.batch import BatchEvaluator, MappingBatch
 from cosa.arch import Architecture, load_architecture
 from cosa.cli import main
+from cosa.errors import InfeasibleError
 from cosa.mappers.cosa_mip import map_layer
 from cosa.mip.nest import breakdown
 from cosa.mip.quantities import Rules
@@ -79,6 +80,14 @@ def test_a_limit_binds(formulation: str) -> None:
         assert threads(schedule) <= most
         found[most] = cosa.evaluate(schedule).compute_cycles
     assert found[1024] < found[48] < found[20] < found[1]
+
+
+def test_limits_that_leave_no_way_are_named() -> None:
+    data = load_architecture("gpu_k80").model_dump(mode="json")
+    places = [{"level": entry["name"], "kind": kind} for entry in data["levels"] for kind in ("temporal", "spatial")]
+    data["limits"] = [{"name": "iterations of everything", "over": places, "most": 100}]
+    with pytest.raises(InfeasibleError, match="iterations of everything: at most 100"):
+        map_layer(LAYERS["3x3"], Architecture.from_data(data))
 
 
 @pytest.fixture
