@@ -133,7 +133,9 @@ def test_schema(cosa: Cosa, kind: str) -> None:
 
 
 def test_unknown_schema(cosa: Cosa) -> None:
-    cosa("schema", "layers").assert_error("found 'layers'", "layer, architecture, schedule", "did you mean layer?")
+    cosa("schema", "layers").assert_error(
+        "found 'layers'", "layer, architecture, network_constants, schedule, weights", "did you mean layer?"
+    )
 
 
 SHOWN = """\
