@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from functools import lru_cache
-from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,12 @@ def source_digest(packages: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for package in packages:
         root, *inner = package.split(".")
-        folder = resources.files(root)
-        for part in inner:
-            folder = folder / part
-        for path in sorted(Path(str(folder)).rglob("*")):
+        # Found, not imported: a package may load a compiler when it is, and a run from the cache needs none.
+        found = find_spec(root)
+        if found is None or found.submodule_search_locations is None:
+            raise ModuleNotFoundError(f"no package {root}", name=root)
+        folder = Path(next(iter(found.submodule_search_locations))).joinpath(*inner)
+        for path in sorted(folder.rglob("*")):
             if path.suffix in (".py", ".yaml"):
                 digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()

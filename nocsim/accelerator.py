@@ -37,6 +37,7 @@ from nocsim.output_home import DirectOutputs, OutputHome, OutputWidths
 from nocsim.output_memory import BufferedOutputs
 from nocsim.pe import ProcessingElement
 from nocsim.routing import hops
+from nocsim.sampling import Plan
 from nocsim.topology import Port as Side
 from nocsim.topology import Topology
 
@@ -68,6 +69,7 @@ class Accelerator:
     schedule: what runs, with the architecture it runs on.
     ideal_network, ideal_memory: unlimited bandwidth and zero latency instead of the mesh or the DRAM.
     parts: the classes to build from.
+    plan: the periods to simulate of a long schedule; None simulates all of it.
 
     Raises
     ------
@@ -82,7 +84,9 @@ class Accelerator:
         ideal_network: bool = False,
         ideal_memory: bool = False,
         parts: Parts | None = None,
+        plan: Plan | None = None,
     ) -> None:
+        self.plan = plan
         require_valid(schedule, "simulation")
         parts = parts or Parts()
         architecture = schedule.architecture
@@ -232,6 +236,8 @@ class Accelerator:
                 architecture.pe,
                 architecture.machine,
                 self.ledger,
+                self.plan,
+                next(iter(traffic.on_chip["outputs"]), None),
             )
             for number in traffic.placement.used
         }
@@ -241,12 +247,12 @@ class Accelerator:
         widths = OutputWidths(traffic.word_bits("outputs"), traffic.word_bits("outputs", finished=False))
         pe, on_chip = traffic.pe["outputs"], traffic.on_chip["outputs"]
         if not on_chip:
-            return DirectOutputs(self.env, pe, self.dram, widths, self.ledger)
+            return DirectOutputs(self.env, pe, self.dram, widths, self.ledger, self.plan)
         sources: list[tuple[Node, Residency]] = [("pe", pe), *((traffic.node(x.store), x) for x in on_chip)]
         home: BufferedOutputs | None = None
         for further_in, own in reversed(list(zip(sources, on_chip, strict=False))):
             memory = self.global_buffer.memories[own.store]
-            home = BufferedOutputs(self.env, memory, further_in, own, self.dram, widths, self.ledger, home)
+            home = BufferedOutputs(self.env, memory, further_in, own, self.dram, widths, self.ledger, home, self.plan)
         assert home is not None
         return home
 
@@ -279,7 +285,8 @@ class Accelerator:
         upstream: tuple[Residency, Slot] | None = None,
     ) -> Feed:
         key: FlowKey = (tensor, *nodes, "fill")
-        return Feed(tensor, residency, groups, source, self.traffic.word_bits(tensor), self.ledger, key, upstream)
+        bits = self.traffic.word_bits(tensor)
+        return Feed(tensor, residency, groups, source, bits, self.ledger, key, upstream, self.plan)
 
     # ---- running
 

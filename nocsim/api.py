@@ -28,6 +28,7 @@ def simulate(
     time_limit_seconds: float | None = None,
     keep_interrupted: bool = False,
     progress: Progress | None = None,
+    exact: bool = False,
 ) -> Result:
     """Simulate a schedule cycle by cycle.
 
@@ -43,6 +44,8 @@ def simulate(
     max_cycles, time_limit_seconds: end the run early; the result then says so in `ended` and is partial.
     keep_interrupted: Ctrl-C gives a partial result as well instead of a KeyboardInterrupt.
     progress: called now and then with the share of steps computed and the cycle.
+    exact: simulate every step. Else a schedule with very many steps is simulated in part, and its cycles are
+        extrapolated (see `nocsim.sampling`); `Result.method` says so. A run with `max_cycles` is always exact.
 
     Raises
     ------
@@ -57,17 +60,20 @@ def simulate(
     >>> result.cycles.total > result.cycles.analytical > result.cycles.compute_only
     True
     """
-    from nocsim.accelerator import Accelerator
     from nocsim.collect import collect
+    from nocsim.extrapolate import Machine, run
     from nocsim.result import Timing
 
     started = time.perf_counter()
-    found = resolve(schedule, architecture, mesh, placement)
-    accelerator = Accelerator(found, ideal_network=ideal_network, ideal_memory=ideal_memory, parts=parts)
-    loading = accelerator.load_kernels()
-    seconds = accelerator.run(Limits(max_cycles, time_limit_seconds, keep_interrupted), progress)
-    timing = Timing(load_kernels_seconds=loading, simulate_seconds=seconds, total_seconds=time.perf_counter() - started)
-    return collect(accelerator, timing)
+    machine = Machine(resolve(schedule, architecture, mesh, placement), ideal_network, ideal_memory, parts)
+    limits = Limits(max_cycles, time_limit_seconds, keep_interrupted)
+    done = run(machine, limits, progress, exact=exact or max_cycles is not None)
+    timing = Timing(
+        load_kernels_seconds=done.loading_seconds,
+        simulate_seconds=done.simulate_seconds,
+        total_seconds=time.perf_counter() - started,
+    )
+    return collect(done.accelerator, timing, done.runs)
 
 
 def resolve(

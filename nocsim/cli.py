@@ -64,6 +64,9 @@ def run_command(
     heat: cli_network.Heat = None,
     max_cycles: Annotated[int | None, typer.Option(metavar="N", help="End the run at this cycle.")] = None,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="End the run after this time.")] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Simulate every step, also of a schedule with very many of them.")
+    ] = False,
     mapper: Annotated[str, typer.Option(metavar="NAME", help="With --network: what makes the schedules.")] = "cosa",
     workers: Annotated[int, typer.Option(metavar="N", help="With --network: processes at a time.")] = 1,
     cache: Annotated[
@@ -74,7 +77,7 @@ def run_command(
     if network is not None:
         contradictions: dict[str, object] = {"--schedule": schedule, "--heat": heat, "--max-cycles": max_cycles}
         contradictions |= {"--ideal-network": ideal_network or None, "--ideal-memory": ideal_memory or None}
-        contradictions["--time-limit"] = time_limit
+        contradictions |= {"--time-limit": time_limit, "--exact": exact or None}
         for option, value in contradictions.items():
             if value is not None:
                 raise InputError(f"contradicts {option}", source="--network", value=network)
@@ -113,6 +116,7 @@ def run_command(
         time_limit_seconds=time_limit,
         keep_interrupted=True,
         progress=line,
+        exact=exact,
     )
     line.end()
     code = 130 if result.ended == "interrupted" else 0

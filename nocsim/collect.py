@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from typing import Literal
 
 from cosa.analytical.evaluation import evaluate_timeloop
-from cosa.analytical.loads import Bound, DramData, bound
 from cosa.version import version
 from cosa.workload import TENSORS, Tensor
 from dram.advice import mapping_advice
 from nocsim.accelerator import Accelerator
+from nocsim.accounts import accounts, extrapolation, machine_bound, whole_clocks, whole_stats
 from nocsim.result import (
     Cycles,
     Dram,
     DramChannel,
-    DramClocks,
     DramEnergy,
     FlowWords,
     LinkLoad,
     Load,
     NodeBytes,
-    PeCycles,
     Result,
     Timing,
 )
@@ -29,12 +26,12 @@ from nocsim.routing import multicast_tree, unicast_route
 from nocsim.topology import LinkKind
 
 
-def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
-    """The result of an accelerator that has run."""
-    total = accelerator.end_cycle
+def collect(accelerator: Accelerator, timing: Timing | None, runs: int = 1) -> Result:
+    """The result of an accelerator that has run, after so many runs with fewer periods."""
+    total, pes = accounts(accelerator)
     whole = accelerator.ended == "finished"
     traffic, architecture, schedule = accelerator.traffic, accelerator.architecture, accelerator.schedule
-    machine = _bound(accelerator)
+    machine = machine_bound(accelerator)
     timeloop = evaluate_timeloop(schedule.padded_layer, architecture, schedule.nest)
     cycles = Cycles(
         total=total,
@@ -65,7 +62,9 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         macs=schedule.layer.macs,
         padding_macs=schedule.padding_macs,
         mac_utilisation=schedule.layer.macs * accelerator.computed_share / (total * architecture.macs),
-        pes=_pes(accelerator, total),
+        method="exact" if accelerator.plan is None else "extrapolated",
+        extrapolation=extrapolation(accelerator, total, runs),
+        pes=pes,
         flows=tuple(
             FlowWords(
                 tensor=tensor,
@@ -84,44 +83,6 @@ def collect(accelerator: Accelerator, timing: Timing | None) -> Result:
         dram=_dram(accelerator, total),
         timing=timing,
     )
-
-
-def _bound(accelerator: Accelerator) -> Bound:
-    """The bound of the machine as it was built: what was made ideal bounds nothing."""
-    config = accelerator.dram_config
-    dram = None
-    if accelerator.channels:
-        cycles = config.timing.burst_clocks / accelerator.clocks_per_core_cycle
-        dram = DramData(config.request_bytes, cycles, len(accelerator.channels))
-    found = bound(accelerator.traffic, dram)
-    return found if accelerator.mesh is not None else replace(found, port_cycles=0, link_cycles=0)
-
-
-def _pes(accelerator: Accelerator, total: int) -> tuple[PeCycles, ...]:
-    noc = accelerator.architecture.require_noc()
-    columns, rows = noc.pe_columns, noc.pe_rows
-    found = []
-    for number in range(columns * rows):
-        pe = accelerator.pes.get(number)
-        waits = pe.waiting_cycles if pe else {}
-        # Not known of a PE that had not finished when the run was ended.
-        tail = max(0, pe.finished_cycle - pe.computed_cycle) if pe else 0
-        known = (pe.computing_cycles if pe else 0) + sum(waits.values()) + tail
-        found.append(
-            PeCycles(
-                pe=number,
-                column=number % columns,
-                row=number // columns,
-                used=pe is not None,
-                computing=pe.computing_cycles if pe else 0,
-                waiting_inputs=waits.get("inputs", 0),
-                waiting_weights=waits.get("weights", 0),
-                waiting_partial_sums=waits.get("partial_sums", 0),
-                drain=waits.get("drain", 0) + tail,
-                idle=total - known,
-            )
-        )
-    return tuple(found)
 
 
 def _tensors(accelerator: Accelerator) -> dict[Tensor, Load]:
@@ -163,7 +124,9 @@ def _links(accelerator: Accelerator, total: int) -> tuple[LinkLoad, ...]:
             sums = loads.setdefault(link, {}).setdefault(tensor, [0, 0, 0])
             for place, amount in enumerate((load.packets, load.flits, load.n_bytes)):
                 sums[place] += amount
-    flits = accelerator.mesh.link_flits()
+    flits = dict(enumerate(accelerator.mesh.link_flits().tolist()))
+    if accelerator.plan is not None:
+        flits = {link: sum(sums[1] for sums in found.values()) for link, found in loads.items()}
     ports = {node.endpoint for node in accelerator.dram_ports} | set(accelerator.global_buffer.endpoints)
     ports |= {pe.endpoints[0] for pe in accelerator.pes.values()}
     listed = {link.number for link in topology.links() if link.kind == LinkKind.ROUTER}
@@ -174,8 +137,8 @@ def _links(accelerator: Accelerator, total: int) -> tuple[LinkLoad, ...]:
         LinkLoad(
             link=topology.link_name(number),
             kind=_LINK_KINDS[topology.link(number).kind],
-            flits=int(flits[number]),
-            busy_share=int(flits[number]) / total,
+            flits=flits.get(number, 0),
+            busy_share=flits.get(number, 0) / total,
             tensors={t: Load(packets=p, flits=f, bytes=b) for t, (p, f, b) in sorted(loads.get(number, {}).items())},
         )
         for number in sorted(listed)
@@ -195,8 +158,8 @@ def _dram(accelerator: Accelerator, total: int) -> Dram:
     channels = []
     advice = mapping_advice(config) if accelerator.channels else None
     for number, channel in enumerate(accelerator.channels):
-        channel.advance(total)
-        stats = channel.stats
+        channel.advance(accelerator.end_cycle)
+        stats = whole_stats(accelerator, number, channel.stats, total)
         n_bytes = (stats.reads + stats.writes) * config.request_bytes
         rate = n_bytes / total
         channels.append(
@@ -214,7 +177,7 @@ def _dram(accelerator: Accelerator, total: int) -> Dram:
                 bandwidth_gbps=rate * clock_ghz,
                 peak_bandwidth_gbps=float(config.peak_bytes_per_clock * ratio) * clock_ghz,
                 busy_share=stats.bus_busy_cycles / float(total * ratio),
-                clocks=DramClocks(**asdict(channel.losses)),
+                clocks=whole_clocks(accelerator, channel, stats),
                 energy_pj=None
                 if config.currents is None
                 else DramEnergy(

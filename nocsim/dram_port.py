@@ -12,7 +12,7 @@ import simpy
 from cosa.arch import Machine
 from cosa.workload import Tensor
 from nocsim.delivery import Delivery
-from nocsim.memory import Memory
+from nocsim.memory import Access, Memory
 from nocsim.mesh import Gate
 from nocsim.network import Message, Network
 from nocsim.progress import Counter
@@ -137,6 +137,8 @@ class DramPort:
     ) -> None:
         self._env, self.endpoint, self._network, self._memory = env, endpoint, network, memory
         self._layout, self._machine = layout, machine
+        self.bursts: dict[tuple[int, int], tuple[int, int]] = {}
+        """Accesses by (channel, read or write): each as often as it counts, and once."""
         self._streams: OrderedDict[str, deque[_Read]] = OrderedDict()
         self._work = Counter(env)
         self._taken = 0
@@ -193,8 +195,8 @@ class DramPort:
         read.n_bytes -= n_bytes
         last = not read.n_bytes
         gate = Gate.HEAD if self._machine.dram_packet == "complete" else Gate.TAIL
-        arrival = read.delivery.arrival(n_bytes, last)
-        message = self._network.send(self.endpoint, read.dsts, read.tensor, n_bytes, arrival, gate)
+        arrival, weight = read.delivery.arrival(n_bytes, last), read.delivery.weight
+        message = self._network.send(self.endpoint, read.dsts, read.tensor, n_bytes, arrival, gate, weight)
         if last:
             queue.popleft()
             self._taken += 1
@@ -211,7 +213,12 @@ class DramPort:
             self._order.append(burst)
             channel, address = self._layout.place(read.burst)
             read.burst += read.stride
-            self._memory.submit(channel, READ, address, burst)
+            self._submit(channel, READ, address, burst, weight)
+
+    def _submit(self, channel: int, op: int, address: int, access: Access, weight: int) -> None:
+        weighted, submitted = self.bursts.get((channel, op), (0, 0))
+        self.bursts[channel, op] = weighted + weight, submitted + 1
+        self._memory.submit(channel, op, address, access)
 
     def data_quietly(self, burst: _ReadBurst) -> bool:
         """Take a burst's data if that wakes no process."""
@@ -245,7 +252,9 @@ class DramPort:
             return None
         return self._drained_packets.reach(missing)
 
-    def write(self, n_bytes: int, burst: int, stride: int, packets: int, on_written: Callable[[], None]) -> None:
+    def write(
+        self, n_bytes: int, burst: int, stride: int, packets: int, on_written: Callable[[], None], weight: int = 1
+    ) -> None:
         """Write what has arrived: every `stride`-th burst from `burst`; `on_written` when the last data are out."""
 
         def written() -> None:
@@ -255,4 +264,4 @@ class DramPort:
         access = _Write(-(-n_bytes // self._layout.burst_bytes), written)
         for number in range(access.bursts):
             channel, address = self._layout.place(burst + number * stride)
-            self._memory.submit(channel, WRITE, address, access)
+            self._submit(channel, WRITE, address, access, weight)

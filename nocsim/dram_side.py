@@ -90,7 +90,7 @@ class DramSide:
                 if not missing[node]:
                     delivery.whole(node)
 
-            share = Delivery(arrived, delivery.piece, delivery.first_apart)
+            share = Delivery(arrived, delivery.piece, delivery.first_apart, delivery.weight)
             port.read(stream, tensor, tuple(targets), share_bytes, first, len(self.ports), share)
 
     def write(
@@ -101,10 +101,11 @@ class DramSide:
         n_bytes: int,
         word_bits: int,
         on_written: Callable[[], None],
+        weight: int = 1,
     ) -> Process:
         """Send bytes from a node to the DRAM; returns when they have left it, `on_written` when they are written.
 
-        A piece is read at its source while the one before it leaves.
+        A piece is read at its source while the one before it leaves. All is counted `weight` times.
         """
         shares = self._shares(burst, n_bytes)
         open_pieces = 1
@@ -133,8 +134,8 @@ class DramSide:
                 if reading is not None:
                     yield reading
                 open_pieces += 1
-                arrived = partial(_write, port, piece, lane.burst, stride, packets, written)
-                lane.message = self._network.send(lane.src, (port.endpoint,), tensor, piece, arrived)
+                arrived = partial(_write, port, piece, lane.burst, stride, packets, written, weight)
+                lane.message = self._network.send(lane.src, (port.endpoint,), tensor, piece, arrived, weight=weight)
                 lane.burst += piece // self.layout.burst_bytes * stride
                 lane.n_bytes -= piece
             finished = [lane for lane in lanes if not lane.n_bytes]
@@ -146,6 +147,13 @@ class DramSide:
 
 
 def _write(
-    port: DramPort, n_bytes: int, burst: int, stride: int, packets: int, written: Callable[[], None], _: int
+    port: DramPort,
+    n_bytes: int,
+    burst: int,
+    stride: int,
+    packets: int,
+    written: Callable[[], None],
+    weight: int,
+    _: int,
 ) -> None:
-    port.write(n_bytes, burst, stride, packets, written)
+    port.write(n_bytes, burst, stride, packets, written, weight)

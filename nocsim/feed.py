@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 from cosa.analytical.traffic import Residency, bytes_of
 from cosa.workload import Tensor
-from nocsim.dataflow import fetches
+from nocsim.dataflow import Fetch, fetches
 from nocsim.delivery import Delivery
 from nocsim.holder import Holder, Slot
 from nocsim.ledger import FlowKey, Ledger
+from nocsim.sampling import Plan
 
 Process = Generator[Any, Any, None]
 
@@ -50,19 +51,20 @@ class Feed:
         ledger: Ledger,
         key: FlowKey,
         upstream: tuple[Residency, Slot] | None = None,
+        plan: Plan | None = None,
     ) -> None:
         """`upstream` is the residency and slot of the memory on the chip that the words come from, if they do."""
         self.tensor, self.residency, self.groups, self.source = tensor, residency, groups, source
         self.word_bits = word_bits
         self._ledger, self._key = ledger, key
-        self.upstream = upstream
+        self.upstream, self._plan = upstream, plan
 
     def run(self) -> Process:
         """The process."""
         upstream, slot = self.upstream if self.upstream else (None, None)
         tile_bytes = bytes_of(self.residency.tile.words, self.word_bits)
         held, sent = 0, 0
-        for fetch in fetches(self.residency, upstream):
+        for fetch in fetches(self.residency, upstream, self._plan):
             if slot and fetch.advances_upstream:
                 if held:
                     slot.released.add()
@@ -78,19 +80,19 @@ class Feed:
                     if room.released.value < room.room_for(sent):
                         yield room.released.reach(room.room_for(sent))
                 tile = fetch.tile_index * len(self.groups) + number
-                self._ledger.sent(self._key, fetch.words)
+                self._ledger.sent(self._key, fetch.words, fetch.weight)
                 part = Part(tile, part_bytes, tile_bytes - part_bytes)
-                delivery = self._delivery(group, sent, fetch.words)
+                delivery = self._delivery(group, sent, fetch)
                 yield from self.source.transfer(self.tensor, number, group, part, self.word_bits, delivery)
             sent += 1
         if slot:
             slot.released.add()
 
-    def _delivery(self, group: tuple[Holder, ...], number: int, words: int) -> Delivery:
+    def _delivery(self, group: tuple[Holder, ...], number: int, fetch: Fetch) -> Delivery:
         by_endpoint = {endpoint: node for node in group for endpoint in node.endpoints}
 
         def arrived(endpoint: int) -> None:
-            self._ledger.received(self._key, words)
+            self._ledger.received(self._key, fetch.words, fetch.weight)
             by_endpoint[endpoint].slots[self.tensor].whole.add(number)
 
         if group[0].slots[self.tensor].begun is not None:
@@ -102,5 +104,5 @@ class Feed:
                     waiting.remove(endpoint)
                     begun.add(number)
 
-            return Delivery(arrived, piece, first_apart=True)
-        return group[0].delivery(self.word_bits, arrived)
+            return Delivery(arrived, piece, first_apart=True, weight=fetch.weight)
+        return group[0].delivery(self.word_bits, arrived, fetch.weight)

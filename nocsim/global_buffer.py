@@ -97,9 +97,9 @@ class GlobalBuffer:
             n_bytes -= chunk
             arrival = delivery.arrival(chunk, last=not n_bytes)
             if reading is None:
-                message = self._network.send(port, endpoints, tensor, chunk, arrival)
+                message = self._network.send(port, endpoints, tensor, chunk, arrival, weight=delivery.weight)
             else:
-                message = self._network.send(port, endpoints, tensor, chunk, arrival, Gate.HEAD)
+                message = self._network.send(port, endpoints, tensor, chunk, arrival, Gate.HEAD, delivery.weight)
                 payload = self._network.packetiser.payload_bytes
                 sizes = [min(payload, chunk - at) for at in range(0, chunk, payload)]
                 for cycle in [reading.take(size, word_bits) for size in sizes]:
@@ -125,11 +125,11 @@ class ChipMemory(Holder):
         """See `Holder`."""
         return self._reading.pass_through(n_bytes, word_bits) if self._reading else None
 
-    def delivery(self, word_bits: int, whole: Arrival) -> Delivery:
+    def delivery(self, word_bits: int, whole: Arrival, weight: int = 1) -> Delivery:
         """See `Holder`: what arrives leaves the mesh at once, and is there when it has passed the write port."""
         writing = self._writing
         if writing is None:
-            return Delivery(whole)
+            return Delivery(whole, weight=weight)
 
         def written(endpoint: int) -> None:
             after = writing.pass_through(0, word_bits)
@@ -138,7 +138,7 @@ class ChipMemory(Holder):
         def piece(_: int, n_bytes: int) -> None:
             writing.take(n_bytes, word_bits)
 
-        return Delivery(written, piece)
+        return Delivery(written, piece, weight=weight)
 
     def transfer(
         self, tensor: Tensor, group: int, dsts: tuple[Holder, ...], part: Part, word_bits: int, delivery: Delivery

@@ -67,9 +67,9 @@ class Holder:
         self.endpoints = endpoints
         self.slots = slots
 
-    def delivery(self, word_bits: int, whole: Arrival) -> Delivery:
+    def delivery(self, word_bits: int, whole: Arrival, weight: int = 1) -> Delivery:
         """What is to happen when a transfer of words of so many bits comes here; `whole` when it counts as there."""
-        return Delivery(whole)
+        return Delivery(whole, weight=weight)
 
     def read(self, n_bytes: int, word_bits: int) -> Any | None:
         """Read bytes to send them: an event to wait for, or None where reading takes no time."""

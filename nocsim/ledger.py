@@ -14,7 +14,10 @@ FlowKey = tuple[Tensor, Node, Node, FlowKind]
 
 @dataclass
 class FlowCount:
-    """Transfers and words of one flow; a multicast word is sent once and received by each of its nodes."""
+    """Transfers and words of one flow; a multicast word is sent once and received by each of its nodes.
+
+    In an extrapolated run a transfer counts as often as the period in which it happens (`nocsim.sampling`).
+    """
 
     transfers: int = 0
     sent_words: int = 0
@@ -27,12 +30,12 @@ class Ledger:
 
     flows: dict[FlowKey, FlowCount] = field(default_factory=dict)
 
-    def sent(self, key: FlowKey, words: int) -> None:
-        """A transfer of so many words was given to the network."""
+    def sent(self, key: FlowKey, words: int, weight: int) -> None:
+        """A transfer of so many words, which stands for `weight` transfers, was given to the network."""
         count = self.flows.setdefault(key, FlowCount())
-        count.transfers += 1
-        count.sent_words += words
+        count.transfers += weight
+        count.sent_words += words * weight
 
-    def received(self, key: FlowKey, words: int) -> None:
+    def received(self, key: FlowKey, words: int, weight: int) -> None:
         """A node has all words of a transfer."""
-        self.flows[key].received_words += words
+        self.flows[key].received_words += words * weight

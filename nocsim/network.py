@@ -31,16 +31,19 @@ class Load:
 
 
 class Message:
-    """Bytes under way from one endpoint to one or more. `sent` fires when the last flit has left its source."""
+    """Bytes under way from one endpoint to one or more. `sent` fires when the last flit has left its source.
 
-    __slots__ = ("dsts", "n_bytes", "number", "on_arrival", "open_tokens", "pending", "sent", "src", "tensor")
+    It is counted `weight` times (`nocsim.sampling`).
+    """
+
+    __slots__ = ("dsts", "n_bytes", "number", "on_arrival", "open_tokens", "pending", "sent", "src", "tensor", "weight")
 
     def __init__(
-        self, src: int, dsts: tuple[int, ...], tensor: Tensor, n_bytes: int, sent: Any, arrival: Arrival
+        self, src: int, dsts: tuple[int, ...], tensor: Tensor, n_bytes: int, sent: Any, arrival: Arrival, weight: int
     ) -> None:
         self.number = -1  # the mesh gives one
         self.src, self.dsts, self.tensor, self.n_bytes = src, dsts, tensor, n_bytes
-        self.sent, self.on_arrival = sent, arrival
+        self.sent, self.on_arrival, self.weight = sent, arrival, weight
         self.pending = len(dsts)
         self.open_tokens = 0
 
@@ -91,13 +94,14 @@ class Network(ABC):
         n_bytes: int,
         on_arrival: Arrival,
         gate: Gate = Gate.NONE,
+        weight: int = 1,
     ) -> Message:
         """Queue a message at its source; a gated one needs `release` for each of its packets."""
-        message = Message(src, dsts, tensor, n_bytes, self._env.event(), on_arrival)
+        message = Message(src, dsts, tensor, n_bytes, self._env.event(), on_arrival, weight)
         load = self.loads.setdefault((tensor, src, dsts), Load())
-        load.packets += self.packetiser.packets(n_bytes)
-        load.flits += self.packetiser.flits(n_bytes)
-        load.n_bytes += n_bytes
+        load.packets += self.packetiser.packets(n_bytes) * weight
+        load.flits += self.packetiser.flits(n_bytes) * weight
+        load.n_bytes += n_bytes * weight
         self._put(message, gate)
         return message
 
@@ -111,7 +115,7 @@ class Network(ABC):
 
     def _arrived(self, message: Message, dst: int) -> None:
         key = (message.tensor, dst)
-        self.received_bytes[key] = self.received_bytes.get(key, 0) + message.n_bytes
+        self.received_bytes[key] = self.received_bytes.get(key, 0) + message.n_bytes * message.weight
         message.on_arrival(dst)
 
 

@@ -15,6 +15,7 @@ from nocsim.dram_side import DramSide
 from nocsim.holder import Holder
 from nocsim.ledger import FlowKey, Ledger
 from nocsim.progress import Counter
+from nocsim.sampling import Plan
 
 if TYPE_CHECKING:
     from nocsim.global_buffer import ChipMemory
@@ -77,8 +78,15 @@ class DirectOutputs:
     """Outputs that no memory on the chip keeps: every visit is written to the DRAM, partial sums are read back."""
 
     def __init__(
-        self, env: simpy.Environment, outputs: Residency, dram: DramSide, widths: OutputWidths, ledger: Ledger
+        self,
+        env: simpy.Environment,
+        outputs: Residency,
+        dram: DramSide,
+        widths: OutputWidths,
+        ledger: Ledger,
+        plan: Plan | None = None,
     ) -> None:
+        self._plan = plan
         self._env, self._outputs, self._dram, self._widths = env, outputs, dram, widths
         self._written = Counter(env)
         self._ledger = ledger
@@ -104,35 +112,41 @@ class DirectOutputs:
             self._partial[pe.number, visit.number] = written
 
         key = leaving("pe", "dram", visit)
-        self._ledger.sent(key, self._outputs.tile.words)
+        self._ledger.sent(key, self._outputs.tile.words, visit.weight)
 
         def done() -> None:
-            self._ledger.received(key, self._outputs.tile.words)
+            self._ledger.received(key, self._outputs.tile.words, visit.weight)
             self._written.add()
             written.succeed()
 
-        yield from pe.occupied(self._dram.write(pe, "outputs", self._burst(visit, pe), n_bytes, bits, done))
+        burst = self._burst(visit, pe)
+        yield from pe.occupied(self._dram.write(pe, "outputs", burst, n_bytes, bits, done, visit.weight))
 
     def _reload(self) -> Process:
         bits = self._widths.partial_bits
         n_bytes = self._widths.n_bytes(self._outputs.tile.words, False)
-        for visit in visits(self._outputs):
+        for visit in visits(self._outputs, plan=self._plan):
             if visit.first:
                 continue
             for root in self._roots:
                 room = root.room_for_visit(visit.number)
                 if root.drained.value < room:
                     yield root.drained.reach(room)
-                # The set is free only after the earlier visit has left, so its write is known here.
-                yield self._partial.pop((root.number, visit.previous))
-                arrived = reload(
-                    root, self._ledger, ("outputs", "dram", "pe", "reload"), self._outputs.tile.words, bits
-                )
+                if visit.previous >= 0:
+                    # The set is free only after the earlier visit has left, so its write is known here.
+                    yield self._partial.pop((root.number, visit.previous))
+                key: FlowKey = ("outputs", "dram", "pe", "reload")
+                arrived = reload(root, self._ledger, key, self._outputs.tile.words, bits, visit.weight)
                 self._dram.read("partial sums", "outputs", (root,), self._burst(visit, root), n_bytes, arrived)
 
     def finished(self) -> Any:
         """See `OutputHome`."""
-        return self._written.reach(self._outputs.visits * len(self._roots))
+        return self._written.reach(visits_walked(self._outputs, self._plan) * len(self._roots))
+
+
+def visits_walked(residency: Residency, plan: Plan | None) -> int:
+    """How many visits there are, or with a plan how many of them are simulated."""
+    return residency.visits if plan is None else sum(1 for _ in visits(residency, plan=plan))
 
 
 def leaving(source: Node, destination: Node, visit: Visit) -> FlowKey:
@@ -140,12 +154,12 @@ def leaving(source: Node, destination: Node, visit: Visit) -> FlowKey:
     return "outputs", source, destination, "final" if visit.final else "partial"
 
 
-def reload(source: OutputSource, ledger: Ledger, key: FlowKey, words: int, word_bits: int) -> Delivery:
+def reload(source: OutputSource, ledger: Ledger, key: FlowKey, words: int, word_bits: int, weight: int) -> Delivery:
     """Book a reload of partial sums as sent; the delivery books their arrival where they once came from."""
-    ledger.sent(key, words)
+    ledger.sent(key, words, weight)
 
     def arrived(_: int) -> None:
-        ledger.received(key, words)
+        ledger.received(key, words, weight)
         source.reloaded.add()
 
-    return source.holder.delivery(word_bits, arrived)
+    return source.holder.delivery(word_bits, arrived, weight)

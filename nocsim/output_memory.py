@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import simpy
@@ -13,8 +14,9 @@ from nocsim.delivery import Delivery
 from nocsim.dram_side import DramSide
 from nocsim.holder import Holder
 from nocsim.ledger import FlowKey, Ledger
-from nocsim.output_home import OutputSource, OutputWidths, leaving, reload
+from nocsim.output_home import OutputSource, OutputWidths, leaving, reload, visits_walked
 from nocsim.progress import Counter
+from nocsim.sampling import Plan
 
 if TYPE_CHECKING:
     from nocsim.global_buffer import ChipMemory
@@ -25,7 +27,7 @@ Process = Generator[Any, Any, None]
 class BufferedOutputs:
     """Outputs in one memory on the chip; `outer` is the next one out that keeps them (None: the DRAM comes next).
 
-    Visits of the memory's own tile hold `per_visit` visits of each source. A set is open from the moment that an
+    A visit of the memory's own tile holds some visits of each source. A set is open from the moment that an
     earlier visit has left the memory; a source's tile is sent only then.
     """
 
@@ -41,12 +43,13 @@ class BufferedOutputs:
         widths: OutputWidths,
         ledger: Ledger,
         outer: BufferedOutputs | None = None,
+        plan: Plan | None = None,
     ) -> None:
         """`sources` are the name and residency of what sends its outputs here: PEs, or the memory next in."""
         self._env, self.memory, self._outer = env, memory, outer
         (self._from, self._theirs), self._own, self._dram, self._widths = sources, own, dram, widths
-        self._ledger = ledger
-        self._per_visit = self._theirs.visits // own.visits
+        self._ledger, self._plan = ledger, plan
+        self._sizes = self._own_visit_sizes()
         self._sources: list[OutputSource] = []
         self._received: dict[int, Counter] = {}
         self._missing: dict[int, int] = {}
@@ -85,34 +88,45 @@ class BufferedOutputs:
 
     def store(self, source: OutputSource, visit: Visit) -> Process:
         """Take a tile: returns when it has left its source."""
-        own = visit.number // self._per_visit
+        own = visit.upstream
         room = self.room_for_visit(own)
         if self.drained.value < room:
             yield self.drained.reach(room)
         words, bits = self._theirs.tile.words, self._widths.bits(visit.final)
         key = leaving(self._from, self.memory.name, visit)
-        self._ledger.sent(key, words)
+        self._ledger.sent(key, words, visit.weight)
 
         def received(_: int) -> None:
-            self._ledger.received(key, words)
+            self._ledger.received(key, words, visit.weight)
             self._received[source.number].add()
-            missing = self._missing.get(own, self._per_visit * len(self._sources)) - 1
-            self._missing[own] = missing
+            while own not in self._missing:
+                number, size = next(self._sizes)
+                self._missing[number] = size * len(self._sources)
+            self._missing[own] -= 1
             while self._missing.get(self._complete.value) == 0:
                 del self._missing[self._complete.value]
                 self._complete.add()
 
-        delivery = self.memory.delivery(bits, received)
+        delivery = self.memory.delivery(bits, received, visit.weight)
         yield from source.hand_over(self.memory, self._widths.n_bytes(words, visit.final), bits, delivery)
+
+    def _own_visit_sizes(self) -> Iterator[tuple[int, int]]:
+        """(number, visits of one source in it) of every visit of the own tile, in order."""
+        if self._plan is None:
+            size = self._theirs.visits // self._own.visits
+            yield from ((number, size) for number in range(self._own.visits))
+            return
+        for number, inside in groupby(visits(self._theirs, self._own, self._plan), lambda visit: visit.upstream):
+            yield number, sum(1 for _ in inside)
 
     def _reload(self) -> Process:
         words, bits = self._theirs.tile.words, self._widths.partial_bits
         n_bytes = self._widths.n_bytes(words, False)
         key: FlowKey = ("outputs", self.memory.name, self._from, "reload")
-        for visit in visits(self._theirs):
+        for visit in visits(self._theirs, self._own, self._plan):
             if visit.first:
                 continue
-            own = visit.number // self._per_visit
+            own = visit.upstream
             if self._loaded.value <= own:
                 yield self._loaded.reach(own + 1)
             for number, source in enumerate(self._sources):
@@ -122,7 +136,7 @@ class BufferedOutputs:
                 received = self._received[source.number]
                 if received.value <= visit.previous:
                     yield received.reach(visit.previous + 1)
-                delivery = reload(source, self._ledger, key, words, bits)
+                delivery = reload(source, self._ledger, key, words, bits, visit.weight)
                 yield from self.memory.send(
                     "partial sums", "outputs", number, (source.holder,), n_bytes, bits, delivery
                 )
@@ -135,7 +149,7 @@ class BufferedOutputs:
         n_bytes = self._widths.n_bytes(words, False)
         key: FlowKey = ("outputs", "dram", self.memory.name, "reload")
         reloads = 0
-        for visit in visits(self._own):
+        for visit in visits(self._own, plan=self._plan):
             room = self.room_for_visit(visit.number)
             if self.drained.value < room:
                 yield self.drained.reach(room)
@@ -143,16 +157,18 @@ class BufferedOutputs:
                 reloads += 1
                 if self._outer is None:
                     # A tile never follows itself, so with two sets at most the earlier visit has left the buffer.
-                    yield self._partial.pop(visit.previous)
+                    if visit.previous >= 0:
+                        yield self._partial.pop(visit.previous)
                     burst = self._dram.layout.first_burst("outputs", visit.tile_index)
-                    delivery = reload(self, self._ledger, key, words, bits)
+                    delivery = reload(self, self._ledger, key, words, bits, visit.weight)
                     self._dram.read("partial sums", "outputs", (self.memory,), burst, n_bytes, delivery)
                 if self.reloaded.value < reloads:
                     yield self.reloaded.reach(reloads)
             self._loaded.add()
 
     def _drain(self) -> Process:
-        for visit in visits(self._own):
+        outer = self._outer._own if self._outer is not None else None
+        for visit in visits(self._own, outer, self._plan):
             if self._complete.value <= visit.number:
                 yield self._complete.reach(visit.number + 1)
             if self._outer is None:
@@ -168,17 +184,19 @@ class BufferedOutputs:
         if not visit.final:
             self._partial[visit.number] = written
         key = leaving(self.memory.name, "dram", visit)
-        self._ledger.sent(key, words)
+        self._ledger.sent(key, words, visit.weight)
 
         def done() -> None:
-            self._ledger.received(key, words)
+            self._ledger.received(key, words, visit.weight)
             self._written.add()
             written.succeed()
 
         burst = self._dram.layout.first_burst("outputs", visit.tile_index)
         n_bytes = self._widths.n_bytes(words, visit.final)
-        yield from self._dram.write(self.memory, "outputs", burst, n_bytes, bits, done)
+        yield from self._dram.write(self.memory, "outputs", burst, n_bytes, bits, done, visit.weight)
 
     def finished(self) -> Any:
         """See `OutputHome`."""
-        return self._outer.finished() if self._outer is not None else self._written.reach(self._own.visits)
+        if self._outer is not None:
+            return self._outer.finished()
+        return self._written.reach(visits_walked(self._own, self._plan))

@@ -9,13 +9,14 @@ import simpy
 
 from cosa.analytical.traffic import Residency, bytes_of
 from cosa.arch import Machine, Pe
-from nocsim.dataflow import Odometer, ReductionTree, StepTable, visits
+from nocsim.dataflow import Odometer, ReductionTree, StepTable, Visit, visits
 from nocsim.delivery import Delivery
 from nocsim.holder import Holder, Slot
 from nocsim.ledger import FlowKey, Ledger
 from nocsim.network import Network
 from nocsim.output_home import OutputHome
 from nocsim.progress import Counter
+from nocsim.sampling import Plan
 
 if TYPE_CHECKING:
     from nocsim.global_buffer import ChipMemory
@@ -54,11 +55,17 @@ class ProcessingElement(Holder):
         pe: Pe,
         machine: Machine,
         ledger: Ledger,
+        plan: Plan | None = None,
+        upstream: Residency | None = None,
     ) -> None:
+        """`upstream` is the residency of outputs in the next memory on the chip that keeps them, if one does."""
         super().__init__((endpoint,), slots)
         self._env, self.number, self._network = env, number, network
         self._outputs, self._steps, self._tree, self._pe, self._machine = outputs, steps, tree, pe, machine
-        self._ledger = ledger
+        self._ledger, self._plan, self._upstream = ledger, plan, upstream
+        self._weight = 1
+        self.period_starts: list[int] = []
+        """With a plan: the cycles in which the compute of its periods began, and the end of the last one."""
         self.output_buffers = output_buffers
         self.computed, self.drained, self.reloaded = Counter(env), Counter(env), Counter(env)
         self._added = {before: Counter(env) for before in tree.predecessors[number]}
@@ -108,14 +115,18 @@ class ProcessingElement(Holder):
             since, self._waits_for = self._env.now, (cause, counter, count)
             yield counter.reach(count)
             self._waits_for = None
-            self.waiting_cycles[cause] += self._env.now - since
+            self.waiting_cycles[cause] += (self._env.now - since) * self._weight
 
     def _compute(self) -> Process:
         weights, inputs = self.slots["weights"], self.slots["inputs"]
         rows = self._steps.rows
         weight_tile = input_tile = output_visit = reloads = 0
-        coming = visits(self._outputs)
-        for j in Odometer(self._steps.loops):
+        coming = visits(self._outputs, self._upstream, self._plan)
+        odometer = Odometer(self._steps.loops, self._plan)
+        for j in odometer:
+            if odometer.period_begins:
+                self._weight = odometer.weight
+                self.period_starts.append(self._env.now)
             new_weights, new_inputs, new_outputs = rows[j]
             # Give up everything that is over before waiting for anything: the next tile may need the room.
             if new_weights:
@@ -146,6 +157,8 @@ class ProcessingElement(Holder):
         inputs.released.add()
         self.computed.add()
         self.computed_cycle = self._env.now
+        if self._plan:
+            self.period_starts.append(self.computed_cycle)
 
     def _busy(self, cycles: int) -> Process:
         if self._engine is None:
@@ -154,15 +167,15 @@ class ProcessingElement(Holder):
             since = self._env.now
             with self._engine.request() as turn:
                 yield turn
-                self.waiting_cycles["drain"] += self._env.now - since
+                self.waiting_cycles["drain"] += (self._env.now - since) * self._weight
                 yield self._env.timeout(cycles)
-        self.computing_cycles += cycles
+        self.computing_cycles += cycles * self._weight
 
     # ---- outputs
 
     def _drain(self) -> Process:
         successor = self._tree.successor.get(self.number)
-        for visit in visits(self._outputs):
+        for visit in visits(self._outputs, self._upstream, self._plan):
             done = visit.number + 1
             if self.computed.value < done:
                 yield self.computed.reach(done)
@@ -174,23 +187,28 @@ class ProcessingElement(Holder):
                 if added.value < done:
                     yield added.reach(done)
             if successor is not None:
-                yield from self._pass_on(self._peers[successor], done)
+                yield from self._pass_on(self._peers[successor], visit)
             else:
                 yield from self._home.store(self, visit)
             self.drained.add()
         self.finished_cycle = self._env.now
 
-    def _pass_on(self, successor: ProcessingElement, done: int) -> Process:
+    def _pass_on(self, successor: ProcessingElement, visit: Visit) -> Process:
         """Send partial sums to the next PE of the reduction, which must have finished its own part."""
+        done, weight = visit.number + 1, visit.weight
         if successor.computed.value < done:
             yield successor.computed.reach(done)
         tile_bytes = bytes_of(self._outputs.tile.words, self._partial_bits)
-        self._ledger.sent(_REDUCTION, self._outputs.tile.words)
-        yield from self.send(successor.endpoints[0], tile_bytes, lambda _: successor.receive_partial_sums(self.number))
+        self._ledger.sent(_REDUCTION, self._outputs.tile.words, weight)
 
-    def receive_partial_sums(self, sender: int) -> None:
+        def arrived(_: int) -> None:
+            successor.receive_partial_sums(self.number, weight)
+
+        yield from self.send(successor.endpoints[0], tile_bytes, arrived, weight)
+
+    def receive_partial_sums(self, sender: int, weight: int) -> None:
         """Add what has arrived; with a finite adder this takes time after the last word, one tile after another."""
-        self._ledger.received(_REDUCTION, self._outputs.tile.words)
+        self._ledger.received(_REDUCTION, self._outputs.tile.words, weight)
         rate = self._pe.adder_words_per_cycle
         added = self._added[sender]
         if rate is None:
@@ -202,14 +220,14 @@ class ProcessingElement(Holder):
 
     def hand_over(self, memory: ChipMemory, n_bytes: int, word_bits: int, delivery: Delivery) -> Process:
         """See `nocsim.output_home.OutputSource`."""
-        yield from self.send(memory.node.port_for(self), n_bytes, delivery.arrival(n_bytes, last=True))
+        yield from self.send(memory.node.port_for(self), n_bytes, delivery.arrival(n_bytes, last=True), delivery.weight)
 
-    def send(self, dst: int, n_bytes: int, on_arrival: Any) -> Process:
+    def send(self, dst: int, n_bytes: int, on_arrival: Any, weight: int) -> Process:
         """Send outputs and wait until they have left."""
-        yield from self.occupied(self._send(dst, n_bytes, on_arrival))
+        yield from self.occupied(self._send(dst, n_bytes, on_arrival, weight))
 
-    def _send(self, dst: int, n_bytes: int, on_arrival: Any) -> Process:
-        message = self._network.send(self.endpoints[0], (dst,), "outputs", n_bytes, on_arrival)
+    def _send(self, dst: int, n_bytes: int, on_arrival: Any, weight: int) -> Process:
+        message = self._network.send(self.endpoints[0], (dst,), "outputs", n_bytes, on_arrival, weight=weight)
         yield message.sent
 
     def occupied(self, work: Process) -> Process:

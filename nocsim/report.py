@@ -21,6 +21,7 @@ def text(result: Result) -> str:
     lines = [
         f"{result.layer} on {result.architecture}, {result.mesh} PEs (schedule by {result.mapper})",
         *([] if result.ended == "finished" else [f"PARTIAL: ended early ({result.ended.replace('_', ' ')})"]),
+        *_method(result),
         "",
         *_cycles(result),
         "",
@@ -32,10 +33,24 @@ def text(result: Result) -> str:
         *_dram(result),
     ]
     if result.timing is not None:
-        rate = result.cycles.total / max(result.timing.simulate_seconds, 1e-9)
+        simulated = result.extrapolation.simulated_cycles if result.extrapolation else result.cycles.total
+        rate = simulated / max(result.timing.simulate_seconds, 1e-9)
         loading = f"kernels loaded in {result.timing.load_kernels_seconds:.2f} s"
         lines += ["", f"simulated in {result.timing.simulate_seconds:.2f} s ({rate:,.0f} cycles a second), {loading}"]
     return "\n".join(lines) + "\n"
+
+
+def _method(result: Result) -> list[str]:
+    """How an extrapolated result came about; an exact one needs no words."""
+    part = result.extrapolation
+    if part is None:
+        return []
+    return [
+        f"EXTRAPOLATED: {part.simulated_steps:,} of {result.cycles.steps:,} steps simulated "
+        f"({part.simulated_periods:,} of {part.periods:,} periods,",
+        f"  {part.kinds} kinds); cycles {part.extrapolated_share:.1%} extrapolated, "
+        f"standard error {part.standard_error_share:.2%}",
+    ]
 
 
 def _cycles(result: Result) -> list[str]:

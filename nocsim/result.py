@@ -51,6 +51,32 @@ class PeCycles(Model):
     idle: int
 
 
+class Extrapolation(Model):
+    """How much of a long schedule was simulated, and how sure the rest is (`nocsim.sampling`).
+
+    Attributes
+    ----------
+    periods: iterations of the outer loops that the schedule has; a period has `steps_per_period` steps
+    kinds: how many kinds of periods there are
+    simulated_periods: of them `measured_periods` stand for all others; the rest brings the machine into its state
+    simulated_steps, simulated_cycles: what was really simulated
+    extrapolated_share: share of the total cycles that was not simulated
+    standard_error_share: standard error of the total, from the spread within each kind, over the total
+    runs: simulations, the last of which counts; each has more periods than the one before
+    """
+
+    periods: int
+    steps_per_period: int
+    kinds: int
+    simulated_periods: int
+    measured_periods: int
+    simulated_steps: int
+    simulated_cycles: int
+    extrapolated_share: float
+    standard_error_share: float
+    runs: int
+
+
 class FlowWords(Model):
     """Words of a tensor between two kinds of node. A multicast word is sent once and received by each of its PEs."""
 
@@ -164,7 +190,8 @@ class Result(FileModel):
     `macs` are those of the layer, and so is `mac_utilisation`; `padding_macs` are computed on top of them.
 
     A run that was ended early (`ended`) is partial: its cycles go up to that moment, its words are what moved by then,
-    and it has no ratios to other models.
+    and it has no ratios to other models. `method` says whether all of the schedule was simulated; if not,
+    `extrapolation` says how much.
     """
 
     kind: Literal["simulation_result"] = "simulation_result"
@@ -185,6 +212,8 @@ class Result(FileModel):
     simulated_over_bound: float | None
     macs: int
     padding_macs: int
+    method: Literal["exact", "extrapolated"]
+    extrapolation: Extrapolation | None
     mac_utilisation: float
     pes: tuple[PeCycles, ...]
     flows: tuple[FlowWords, ...]

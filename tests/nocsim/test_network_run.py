@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +147,13 @@ def test_bad_options(arguments: list[str], phrase: str, capsys: pytest.CaptureFi
     assert main(["run", *arguments]) == 2
     captured = capsys.readouterr()
     assert phrase in captured.err and captured.err.count("\n") == 1
+
+
+def test_a_run_from_the_cache_loads_no_compiler() -> None:
+    """Else a second run would take seconds: its keys hash the sources of packages that it must not import."""
+    code = (
+        "import sys; from nocsim import network_run; network_run.source_digest();"
+        "print({'numba', 'numpy', 'simpy', 'pyomo', 'highspy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -1,0 +1,225 @@
+"""Long schedules: what is extrapolated equals, or nearly equals, the exact run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import floor
+
+import pytest
+
+import nocsim
+from cosa.analytical.traffic import Traffic
+from cosa.arch import Architecture, load_architecture
+from cosa.mappers import map_layer
+from cosa.mappers.search import Budget
+from cosa.networks import load_network
+from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
+from cosa.workload import Dim, Layer
+from nocsim import extrapolate
+from nocsim.accelerator import Accelerator
+from nocsim.accounts import accounts, scaled
+from nocsim.collect import collect
+from nocsim.dataflow import Odometer, fetches, visits
+from nocsim.extrapolate import Machine, run
+from nocsim.limits import Limits
+from nocsim.report import text
+from nocsim.result import Result
+from nocsim.sampling import Plan, Sampler, samples_for, spread
+from tests.nocsim.nests import architecture, random_schedule
+
+LAYER = Layer(name="long", R=1, S=1, P=256, Q=16, C=8, K=24, N=1)
+BOUNDS: dict[Dim, int] = {"P": 128, "K": 6, "C": 4}
+CASES = (("PKC", ["inputs"]), ("CPK", ["inputs", "outputs"]))
+"""Outer loops and what the global buffer keeps. Outputs stay, or partial sums leave and come back."""
+
+
+def _long(order: str, machine: Architecture) -> Schedule:
+    """A schedule with nearly all loops at the DRAM level."""
+    outermost = sorted((Loop(dim=dim, bound=bound) for dim, bound in BOUNDS.items()), key=lambda x: order.index(x.dim))
+    inside = {
+        "GB": (Loop(dim="P", bound=2, kind="spatial", axis="x"), Loop(dim="C", bound=2, kind="spatial", axis="y")),
+        "L0": (Loop(dim="Q", bound=16), Loop(dim="K", bound=4)),
+        "DRAM": tuple(outermost),
+    }
+    nest = tuple(
+        ScheduleLevel(level=level.name, keeps=level.keeps, loops=inside.get(level.name, ()))
+        for level in machine.levels[::-1]
+    )
+    return Schedule.make(LAYER, machine, nest, Provenance(mapper="hand", version="test"))
+
+
+def _simulate(schedule: Schedule, *, exact: bool = False, ideal_memory: bool = False) -> Result:
+    done = run(Machine(schedule, ideal_memory=ideal_memory), Limits(), None, exact=exact, steps_at_once=0)
+    return collect(done.accelerator, None, done.runs)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case[0])
+def pair(request: pytest.FixtureRequest) -> tuple[Result, Result]:
+    """An exact and an extrapolated result; with an ideal memory, since refreshes would ask for a longer schedule."""
+    order, keeps = request.param
+    schedule = _long(order, architecture([["weights", "inputs", "outputs"]], buffer_keeps=keeps))
+    return _simulate(schedule, exact=True, ideal_memory=True), _simulate(schedule, ideal_memory=True)
+
+
+def test_what_moves_is_exact_and_cycles_nearly(pair: tuple[Result, Result]) -> None:
+    exact, found = pair
+    assert exact.method == "exact" and exact.extrapolation is None
+    assert found.method == "extrapolated" and found.extrapolation is not None
+    assert found.flows == exact.flows and found.tensors == exact.tensors and found.nodes == exact.nodes
+    assert [link.tensors for link in found.links] == [link.tensors for link in exact.links]
+    assert [link.flits for link in found.links] == [link.flits for link in exact.links]
+    assert abs(found.cycles.total / exact.cycles.total - 1) <= 0.005
+
+
+def test_every_cycle_is_accounted_for(pair: tuple[Result, Result]) -> None:
+    exact, found = pair
+    assert found.cycles.total >= found.cycles.bound
+    for pe, same in zip(found.pes, exact.pes, strict=True):
+        parts = (pe.waiting_inputs, pe.waiting_weights, pe.waiting_partial_sums, pe.drain, pe.idle)
+        assert min(parts) >= 0 and pe.computing + sum(parts) == found.cycles.total
+        assert pe.computing == same.computing
+
+
+def test_the_result_says_how_much(pair: tuple[Result, Result]) -> None:
+    exact, found = pair
+    part = found.extrapolation
+    assert part is not None
+    assert part.periods * part.steps_per_period == found.cycles.steps
+    assert part.simulated_steps == part.simulated_periods * part.steps_per_period < found.cycles.steps
+    assert 0 < part.measured_periods <= part.simulated_periods
+    assert part.extrapolated_share == 1 - part.simulated_cycles / found.cycles.total
+    assert part.standard_error_share <= 0.0015
+    assert f"EXTRAPOLATED: {part.simulated_steps:,} of {found.cycles.steps:,} steps" in text(found)
+    assert "EXTRAPOLATED" not in text(exact)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_plan_of_all_periods_is_the_exact_run(seed: int) -> None:
+    schedule = random_schedule(seed)
+    exact = _simulate(schedule, exact=True)
+    loops = Traffic(schedule.layer, schedule.architecture, schedule.nest).step_loops
+    for depth in range(1, len(loops) + 1):
+        bounds = tuple(x.bound for x in loops[:depth])
+        share = bounds[-1] if seed % 2 else 1
+        plan = Plan((*bounds[:-1], bounds[-1] // share), share, (), {}, (), 1)
+        plan = replace(plan, periods=tuple((number, 1) for number in range(plan.count)))
+        accelerator = Accelerator(schedule, plan=plan)
+        accelerator.load_kernels()
+        accelerator.run()
+        assert accelerator.end_cycle == exact.cycles.total
+        total, pes = accounts(accelerator)
+        assert (total, pes) == (exact.cycles.total, exact.pes)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_gaps_run_to_the_end(seed: int) -> None:
+    """Whatever is left out: no process waits for something that nobody sends."""
+    schedule = random_schedule(seed)
+    loops = Traffic(schedule.layer, schedule.architecture, schedule.nest).step_loops
+    depth = (len(loops) + 1) // 2
+    bounds = tuple(x.bound for x in loops[:depth])
+    share = max(x for x in range(1, 4) if not depth or bounds[-1] % x == 0) if seed % 2 and depth else 1
+    plan = Plan((*bounds[:-1], bounds[-1] // share) if depth else (), share, (), {}, (), 1)
+    chosen = tuple((number, 1) for number in range(plan.count) if number * (seed + 2) % 7 < 4)
+    accelerator = Accelerator(schedule, plan=replace(plan, periods=chosen))
+    accelerator.run()
+    assert accelerator.ended == "finished"
+
+
+def test_all_processes_skip_the_same() -> None:
+    schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
+    traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
+    plan = Sampler(traffic, traffic.compute_cycles, 0).plan()
+    assert plan is not None
+    walked = sum(1 for _ in Odometer(traffic.step_loops, plan))
+    assert walked == plan.simulated_steps < traffic.steps
+    pe, own = traffic.pe["outputs"], traffic.on_chip["outputs"][0]
+    stays = list(visits(own, plan=plan))
+    inside = list(visits(pe, own, plan))
+    assert [visit.number for visit in stays] == sorted({visit.upstream for visit in inside})
+    for residency in (pe, own):
+        found = list(visits(residency, plan=plan))
+        assert sum(visit.weight for visit in found) == residency.visits
+        assert sum(visit.weight for visit in found if visit.final) == residency.distinct_tiles
+    for residency in (traffic.pe["inputs"], traffic.pe["weights"], traffic.on_chip["inputs"][0]):
+        assert sum(x.words * x.weight for x in fetches(residency, None, plan)) == residency.fetched_words
+
+
+def test_short_schedules_are_exact(small_job: Schedule) -> None:
+    assert nocsim.simulate(small_job).method == "exact"
+
+
+def test_no_plan_where_little_would_be_saved(small_job: Schedule) -> None:
+    traffic = Traffic(small_job.layer, small_job.architecture, small_job.nest)
+    assert Sampler(traffic, traffic.compute_cycles, 0).plan() is None
+    assert _simulate(small_job).method == "exact"
+
+
+def test_uncertain_runs_are_repeated_with_more_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here with so many that all are simulated in the end."""
+    schedule = _long("PKC", architecture([["weights", "inputs", "outputs"]], buffer_keeps=["inputs"]))
+    monkeypatch.setattr(extrapolate, "_is_sure", lambda accelerator, _: accelerator.plan is None)
+    monkeypatch.setattr(extrapolate, "samples_for", lambda plan, *_: [plan.count] * len(plan.counts))
+    sure = run(Machine(schedule, ideal_memory=True), Limits(), None, exact=False, steps_at_once=0)
+    assert sure.runs == 2 and sure.accelerator.plan is None
+    assert (
+        sure.accelerator.end_cycle
+        == run(Machine(schedule, ideal_memory=True), Limits(), None, exact=True).accelerator.end_cycle
+    )
+
+
+def test_spread_and_samples() -> None:
+    plan = Plan((10,), 1, tuple((n, 1) for n in range(6)), {1: 0, 2: 0, 3: 1, 4: 1}, (4, 4), 1)
+    found = spread(plan, {1: 10.0, 2: 14.0, 3: 5.0, 4: 5.0})
+    assert list(found.deviations) == pytest.approx([8**0.5, 0.0])
+    assert found.standard_error_cycles == pytest.approx((4 * 2 * 8 / 2) ** 0.5)
+    assert samples_for(plan, found, 2.0)[0] in (32, 33)
+
+
+def test_scaled_parts_keep_their_sum() -> None:
+    assert scaled({"a": 1, "b": 1, "c": 1}, 4) == {"a": 2, "b": 1, "c": 1}
+    assert scaled({"a": 0, "b": 3}, 10) == {"a": 0, "b": 10}
+    assert scaled({"a": 0}, 5) == {"a": 0}
+
+
+def test_limits_make_partial_results() -> None:
+    schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
+    done = run(Machine(schedule, ideal_memory=True), Limits(time_limit_seconds=0), None, exact=False, steps_at_once=0)
+    found = collect(done.accelerator, None, done.runs)
+    assert found.ended == "time_limit" and found.method == "extrapolated" and found.simulated_over_bound is None
+    for pe in found.pes:
+        parts = (pe.computing, pe.waiting_inputs, pe.waiting_weights, pe.waiting_partial_sums, pe.drain, pe.idle)
+        assert min(parts) >= 0 and sum(parts) == found.cycles.total
+    limited = nocsim.simulate(schedule, max_cycles=3000)
+    assert limited.method == "exact" and limited.cycles.total == 3000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dram_counts_what_was_asked_of_it(seed: int) -> None:
+    """Every other period counts twice: accesses and clocks add up."""
+    schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
+    traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
+    plan = Plan((4, 16), 8, tuple((number, 1 + seed) for number in range(0, 64, 8)), {}, (), 48)
+    accelerator = Accelerator(schedule, plan=plan)
+    accelerator.run()
+    result = collect(accelerator, None)
+    assert traffic.steps == plan.count * plan.steps_per_period
+    for channel, own in zip(result.dram.channels, accelerator.channels, strict=True):
+        assert (channel.reads, channel.writes) == (own.stats.reads * (1 + seed), own.stats.writes * (1 + seed))
+        clocks = floor(result.cycles.total * accelerator.clocks_per_core_cycle)
+        assert sum(channel.clocks.model_dump().values()) == clocks
+        assert channel.clocks.data == (channel.reads + channel.writes) * 4
+        assert channel.row_hit_rate == pytest.approx(own.stats.row_hit_rate, abs=1e-3)
+        assert channel.energy_pj is not None and channel.energy_pj.burst == pytest.approx(
+            own.stats.energy_burst_pj * (1 + seed)
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("layer", "seed"), [("input.40", 0), ("input.15", 2)])
+def test_random_schedules_of_resnet50(layer: str, seed: int) -> None:
+    found = next(entry.layer for entry in load_network("resnet50").layers if entry.layer.name == layer)
+    schedule = map_layer("random", found, load_architecture("simba_4x4"), budget=Budget(samples=1), seed=seed)
+    exact, extrapolated = nocsim.simulate(schedule, exact=True), nocsim.simulate(schedule)
+    assert extrapolated.flows == exact.flows and extrapolated.tensors == exact.tensors
+    assert abs(extrapolated.cycles.total / exact.cycles.total - 1) <= 0.005
