@@ -16,8 +16,8 @@ from cosa.workload import Layer
 MACHINE_OBJECTIVES = ("latency", "energy", "edp")
 
 if TYPE_CHECKING:
+    from cosa.analytical.constants import Constants
     from cosa.analytical.evaluation import Convention, Evaluation
-    from cosa.analytical.network_batch import Constants
     from cosa.mip.objective import Weights
 
 
@@ -163,7 +163,7 @@ def find_constants(constants: Constants | str | Path | None) -> Constants | None
     """Constants as given, or read from a file."""
     if constants is None or not isinstance(constants, str | Path):
         return constants
-    from cosa.analytical.network_batch import Constants
+    from cosa.analytical.constants import Constants
 
     return Constants.from_file(constants)
 

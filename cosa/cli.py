@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cosa.cli_layer import chosen_layer
 from cosa.errors import InfeasibleError, InputError, nearest_of
 from cosa.terminal import application, check_output, out, out_json, out_lines, run
 
@@ -160,7 +161,7 @@ def schedule_command(
     from cosa.api import find_architecture, program_options, schedule
 
     if not whole:
-        found_layer = _layer(network, layer, layer_file)
+        found_layer = chosen_layer(network, layer, layer_file)
     architecture = find_architecture(arch)
     if mesh is not None:
         architecture = architecture.with_mesh(mesh)
@@ -208,26 +209,6 @@ def schedule_command(
 def _check_range(option: str, value: float, fine: bool, allowed: str) -> None:
     if not fine:
         raise InputError("out of range", source=option, value=value, allowed=allowed)
-
-
-def _layer(network: str | None, layer: str | None, layer_file: str | None) -> Any:
-    choices = "either --network NAME --layer NAME, or --layer-file FILE"
-    if layer_file is not None:
-        other = "--network" if network is not None else "--layer" if layer is not None else None
-        if other:
-            raise InputError(f"contradicts {other}", source="--layer-file", value=layer_file, allowed=choices)
-        from cosa.workload import Layer
-
-        return Layer.from_file(layer_file)
-    if network is None and layer is None:
-        raise InputError("no layer given", allowed=choices)
-    if network is None:
-        raise InputError("needs --network", source="--layer", value=layer, allowed=choices)
-    from cosa.networks import load_network
-
-    assert layer is not None
-    table = load_network(network)
-    return table.find(layer).layer
 
 
 def _print_summary(result: Schedule, network: str | None, output: str | None) -> None:
@@ -408,7 +389,7 @@ def schema_command(
     if kind not in SCHEMAS:
         nearest = nearest_of(kind, SCHEMAS)
         raise InputError("no such kind of file", source="KIND", value=kind, allowed=", ".join(SCHEMAS), nearest=nearest)
-    from cosa.analytical.network_batch import Constants
+    from cosa.analytical.constants import Constants
     from cosa.arch import Architecture
     from cosa.files import FileModel
     from cosa.mip.objective import Weights

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_all_start_methods, get_context, set_start_method
+from concurrent.futures import as_completed
 from typing import Any
 
 from cosa.errors import CosaError
 from cosa.networks import Network
+from cosa.worker_pool import worker_processes
 
 
 def run_layers(
@@ -19,9 +18,8 @@ def run_layers(
 ) -> Iterator[tuple[int, Any]]:
     """(number, ``function(layer, *arguments)``) of some layers, as they are done.
 
-    With one worker in this process, one after another. Otherwise in fresh processes, for a fork of one with solver
-    threads can hang; layers with most MACs first, so that no long one is left to the end. Ctrl-C, or leaving the
-    iterator, ends the workers at once.
+    With one worker in this process, one after another. Otherwise in fresh processes, layers with most MACs first, so
+    that no long one is left to the end. Ctrl-C, or leaving the iterator, ends the workers at once.
 
     Raises
     ------
@@ -31,32 +29,13 @@ def run_layers(
         for number in numbers:
             yield number, _named(network, number, lambda layer: function(layer, *arguments))
         return
-    with ProcessPoolExecutor(
-        min(workers, len(numbers)), mp_context=get_context("spawn"), initializer=_prepare_worker
-    ) as pool:
+    with worker_processes(min(workers, len(numbers))) as pool:
+        assert pool is not None
         order = sorted(numbers, key=lambda number: -network.layers[number].layer.macs)
         futures = {pool.submit(function, network.layers[number].layer, *arguments): number for number in order}
-        try:
-            for future in as_completed(futures):
-                number = futures[future]
-                yield number, _named(network, number, lambda _, done=future: done.result())
-        except BaseException:
-            # A layer under way is of no use any more, and may take long.
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _prepare_worker() -> None:
-    """Ctrl-C reaches a whole group of processes; the parent ends its workers, quietly.
-
-    Pyomo makes a lock of the default kind when it loads. That of forked processes leaves nothing behind that would be
-    reported as leaked when the worker is ended.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if "fork" in get_all_start_methods():
-        set_start_method("fork", force=True)
+        for future in as_completed(futures):
+            number = futures[future]
+            yield number, _named(network, number, lambda _, done=future: done.result())
 
 
 def _named(network: Network, number: int, call: Callable[..., Any]) -> Any:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nocsim.errors import SimulationError
     from nocsim.mesh import Mesh
     from nocsim.packets import Packet
+    from nocsim.portfolio_run import portfolio
     from nocsim.replay import replay_packets
     from nocsim.result import Result
     from nocsim.sweep.spec import Sweep
@@ -28,6 +29,7 @@ __all__ = [
     "SimulationError",
     "Sweep",
     "Topology",
+    "portfolio",
     "replay_packets",
     "simulate",
 ]
@@ -41,6 +43,7 @@ _HOME = {
     "SimulationError": "nocsim.errors",
     "Sweep": "nocsim.sweep.spec",
     "Topology": "nocsim.topology",
+    "portfolio": "nocsim.portfolio_run",
     "replay_packets": "nocsim.replay",
     "simulate": "nocsim.api",
 }

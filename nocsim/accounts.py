@@ -8,11 +8,12 @@ from fractions import Fraction
 from math import floor
 from typing import TypeVar
 
-from cosa.analytical.loads import Bound, DramData, bound
+from cosa.analytical.loads import Bound, bound
 from dram.stats import DramStats
 from dram.system import DramSystem
 from nocsim.accelerator import Accelerator
 from nocsim.dram_port import READ, WRITE
+from nocsim.dram_setup import dram_data
 from nocsim.result import DramClocks, Extrapolation, PeCycles
 from nocsim.sampling import Spread, spread
 
@@ -21,11 +22,7 @@ Name = TypeVar("Name", bound=str)
 
 def machine_bound(accelerator: Accelerator) -> Bound:
     """The bound of the machine as it was built: what was made ideal bounds nothing."""
-    config = accelerator.dram_config
-    dram = None
-    if accelerator.channels:
-        cycles = config.timing.burst_clocks / accelerator.clocks_per_core_cycle
-        dram = DramData(config.request_bytes, cycles, len(accelerator.channels))
+    dram = dram_data(accelerator.architecture, accelerator.dram_config) if accelerator.channels else None
     found = bound(accelerator.traffic, dram)
     return found if accelerator.mesh is not None else replace(found, port_cycles=0, link_cycles=0)
 

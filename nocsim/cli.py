@@ -13,7 +13,7 @@ import typer
 
 from cosa.errors import InputError
 from cosa.terminal import application, check_output, out, out_json, run
-from nocsim import cli_compare, cli_network, cli_sweep
+from nocsim import cli_calibrate, cli_compare, cli_network, cli_portfolio, cli_sweep
 from nocsim.published import cli as published_cli
 
 app = application(
@@ -23,6 +23,8 @@ app = application(
 cli_network.register(app)
 cli_compare.register(app)
 cli_sweep.register(app)
+cli_portfolio.register(app)
+cli_calibrate.register(app)
 published_cli.register(app)
 
 

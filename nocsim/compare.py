@@ -22,8 +22,9 @@ from cosa.mappers.registry import MAPPERS, SEARCH_OBJECTIVES, candidates
 from cosa.networks import NetworkLayer
 from cosa.schedule import Schedule, StoppedBy
 from cosa.version import version
+from cosa.worker_pool import worker_processes
 from cosa.workload import Dim
-from nocsim.simulated_search import Limit, SimulatedBest, machine_bound, simulate_all, simulate_best, simulators
+from nocsim.simulated_search import Limit, SimulatedBest, machine_bound, simulate_all, simulate_best
 
 Objective = Literal["latency", "energy", "edp", "simulated"]
 OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp", "simulated")
@@ -191,7 +192,7 @@ def compare(
         architecture.require_dram()
     rows: list[ComparedMapping] = []
     complete = True
-    with simulators(workers) as pool:
+    with worker_processes(workers) as pool:
         for entry in layers:
             made: list[_Made] = []
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from cosa.analytical.loads import DramData
 from cosa.arch import Architecture
 from cosa.errors import InputError
 from dram.config import DramConfig
@@ -38,3 +39,9 @@ def clocks_per_core_cycle(architecture: Architecture, config: DramConfig) -> Fra
         return Fraction(text)
     clock_ratio = Fraction(1000) / Fraction(str(config.timing.tCK_ps))
     return clock_ratio / Fraction(str(architecture.clock_ghz))
+
+
+def dram_data(architecture: Architecture, config: DramConfig) -> DramData:
+    """What the data buses of the channels need for an access."""
+    cycles = config.timing.burst_clocks / clocks_per_core_cycle(architecture, config)
+    return DramData(config.request_bytes, cycles, architecture.require_dram().channels)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 
-from cosa.analytical.loads import DramData, bound
+from cosa.analytical.loads import bound
 from cosa.analytical.traffic import Traffic
 from cosa.schedule import Schedule
 
@@ -41,21 +38,20 @@ def machine_bound(schedule: Schedule) -> int:
     ------
     InputError: the architecture can't be simulated.
     """
-    from nocsim.dram_setup import clocks_per_core_cycle, dram_config
+    from nocsim.dram_setup import dram_config, dram_data
 
     architecture = schedule.architecture
-    config = dram_config(architecture)
-    cycles = config.timing.burst_clocks / clocks_per_core_cycle(architecture, config)
-    dram = DramData(config.request_bytes, cycles, architecture.require_dram().channels)
+    dram = dram_data(architecture, dram_config(architecture))
     return bound(Traffic(schedule.padded_layer, architecture, schedule.nest), dram).cycles
 
 
 @dataclass(frozen=True)
 class Limit:
-    """When a simulation is given up: cycles (the same on any machine) and seconds."""
+    """When a simulation is given up: cycles (the same on any machine) and seconds; whether all steps are simulated."""
 
     max_cycles: int | None = None
     seconds: float | None = None
+    exact: bool = False
 
 
 def simulated_cycles(task: tuple[str, Limit]) -> int | None:
@@ -64,30 +60,8 @@ def simulated_cycles(task: tuple[str, Limit]) -> int | None:
 
     text, limit = task
     schedule = Schedule.model_validate_json(text)
-    result = simulate(schedule, max_cycles=limit.max_cycles, time_limit_seconds=limit.seconds)
+    result = simulate(schedule, max_cycles=limit.max_cycles, time_limit_seconds=limit.seconds, exact=limit.exact)
     return result.cycles.total if result.ended == "finished" else None
-
-
-@contextmanager
-def simulators(workers: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Processes to simulate in; None for one worker, which is this process."""
-    if workers == 1:
-        yield None
-        return
-    # Fresh processes: a fork of a process with solver threads can hang.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
-    try:
-        yield pool
-    except BaseException:
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def simulate_all(schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None, limit: Limit) -> list[int | None]:

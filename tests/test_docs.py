@@ -249,17 +249,30 @@ def models(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def test_every_field_is_described() -> None:
+    from cosa.analytical.constants import Constants
+    from cosa.mip.objective import Weights
     from cosa.schedule import Schedule
     from dram.config import DramConfig
     from nocsim.compare import Comparison
     from nocsim.network_run import NetworkResult
+    from nocsim.portfolio_run import PortfolioResult
     from nocsim.result import Result
     from nocsim.traffic import TrafficResult
 
     described = words_in_code("files", "architecture")
     fields = {
         f"{model.__name__}.{name}"
-        for root in (Schedule, Result, NetworkResult, Comparison, TrafficResult, DramConfig)
+        for root in (
+            Schedule,
+            Constants,
+            Weights,
+            Result,
+            NetworkResult,
+            Comparison,
+            PortfolioResult,
+            TrafficResult,
+            DramConfig,
+        )
         for model in models(root)
         for name in model.model_fields
     }

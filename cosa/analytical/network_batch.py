@@ -1,7 +1,7 @@
 """What the machine of a mesh must carry for many mappings at once, and how long that will take.
 
-The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings; where a window slides
-with gaps between its strides, or an output and a filter loop stand side by side over PEs, shared words are estimated.
+The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings; where a window has both
+strides and dilations, or an output and a filter loop stand side by side over PEs, shared words are estimated.
 Loads are in flits, headers and partly filled flits counted; compute in cycles. Two figures follow:
 
 * `floor_cycles`: the largest load, each with what must come before or after it; no run takes less.
@@ -11,17 +11,17 @@ Loads are in flits, headers and partly filled flits counted; compute in cycles. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
 from cosa.analytical.batch import MappingBatch
+from cosa.analytical.constants import Constants
 from cosa.analytical.tiles import axes
 from cosa.arch import Architecture
-from cosa.files import WHOLE, FileModel
 from cosa.workload import DIMS, RELEVANT, TENSORS, Layer, Tensor
 
 Array = npt.NDArray[Any]
@@ -51,30 +51,6 @@ class NetworkLoads:
     first_in: Array
     first_step: Array
     last_out: Array
-
-
-Weight = Annotated[float, Field(ge=0, le=1e6)]
-
-
-class Constants(FileModel):
-    """Weights of the prediction: the largest load (`floor`), single loads, one step, the last tile, and every step.
-
-    The defaults were fitted on runs of `simba_4x4` (docs/reference/program.md); all but `cycles_per_step` are cycles a
-    flit or cycles a cycle. `dram_bytes_per_cycle`: what the DRAM's data bus carries (null: its port alone counts).
-    """
-
-    kind: Literal["network_constants"] = "network_constants"
-    schema_version: Annotated[Literal[1], WHOLE] = 1
-    floor: Weight = 0.6
-    compute: Weight = 0.02
-    dram_out: Weight = 0.14
-    dram_in: Weight = 0.58
-    to_pes: Weight = 0.38
-    reloads: Weight = 0.23
-    first_step: Weight = 0.8
-    last_out: Weight = 0.6
-    cycles_per_step: Weight = 30.0
-    dram_bytes_per_cycle: Annotated[float, Field(gt=0)] | None = None
 
 
 @dataclass(frozen=True)
@@ -129,13 +105,11 @@ class Shape:
         layer = self.layer
         tile_extents = self.inside[:, store + 1]
         all_axes = axes(layer, tensor)
-        spans, touched = [], []
-        for axis in all_axes:
-            extents = [tile_extents[:, DIMS.index(dim)] for dim in axis]
-            scales = list(axis.values())
-            span = 1 + sum(scale * (extent - 1) for scale, extent in zip(scales, extents, strict=True))
-            spans.append(span)
-            touched.append(np.minimum(span, np.prod(extents, axis=0)))
+        all_extents = [[tile_extents[:, DIMS.index(dim)] for dim in axis] for axis in all_axes]
+        touched = [
+            shared_positions(list(axis.values()), extents, np.zeros(len(tile_extents)))
+            for axis, extents in zip(all_axes, all_extents, strict=True)
+        ]
         tile = np.prod(touched, axis=0)
         axis_of = np.full(len(DIMS), -1)
         scale_of = np.zeros(len(DIMS))
@@ -164,8 +138,8 @@ class Shape:
                     mine = axis_of[number_of] == number
                     shift = np.abs(np.where(mine, step, 0) - behind[number])
                     moved |= shift > 0
-                    part = np.maximum(0, 1 - shift / spans[number])
-                    shared = shared * np.where(shift > 0, np.round(touched[number] * part), touched[number])
+                    scales = list(all_axes[number].values())
+                    shared = shared * shared_positions(scales, all_extents[number], shift)
                     behind[number] = behind[number] + np.where(mine, (bound - 1) * step, 0)
                 times = total / inner * (bound - 1) / bound
                 new = np.where(moved, tile - (shared if halo else 0), 0)
@@ -174,6 +148,28 @@ class Shape:
                 inner = inner * bound
                 stride[rows, number_of] *= bound
         return Boundary(tile, fetched, visits)
+
+
+def shared_positions(scales: Sequence[int], extents: Sequence[Array], shift: Array) -> Array:
+    """Positions on an axis that a tile and the same tile so far away both touch (shift 0: the tile's positions).
+
+    Exact where one of the two loops of a window goes in steps of 1: the other's steps leave gaps where the first is
+    shorter than they are. Else the share of the common span.
+    """
+    if len(scales) == 1:
+        found: Array = np.maximum(0, extents[0] - shift)
+        return found
+    (coarse, many), (fine, few) = sorted(zip(scales, extents, strict=True), key=lambda pair: -pair[0])
+    span = 1 + coarse * (many - 1) + fine * (few - 1)
+    common = np.maximum(0, span - shift)
+    if fine != 1:
+        found = np.round(np.minimum(span, many * few) * common / span)
+        return found
+    whole, rest = np.divmod(shift, coarse)
+    same = np.maximum(0, few - rest) * np.maximum(0, many - whole)
+    next_one = np.maximum(0, few - coarse + rest) * np.maximum(0, many - whole - 1)
+    found = np.where(few < coarse, same + next_one, common)
+    return found
 
 
 class NetworkEvaluator:
@@ -323,7 +319,7 @@ class NetworkEvaluator:
         found: Array = shape.temporal[:, store + 1 :, relevant].prod(axis=(1, 2))
         return found
 
-    def floor_cycles(self, loads: NetworkLoads, constants: Constants) -> Array:
+    def floor_cycles(self, loads: NetworkLoads, dram_bytes_per_cycle: float | None = None) -> Array:
         """What no run takes less than: the largest load, with what must come before it or after it.
 
         All PEs wait for their first tiles, and the last of those to come has passed the DRAM port after all the others:
@@ -339,22 +335,29 @@ class NetworkEvaluator:
             loads.dram_in + step,
             loads.pe_in,
         ]
-        if constants.dram_bytes_per_cycle is not None:
-            candidates.append(loads.dram_bytes / constants.dram_bytes_per_cycle)
+        if dram_bytes_per_cycle is not None:
+            candidates.append(loads.dram_bytes / dram_bytes_per_cycle)
         found: Array = np.maximum.reduce(candidates)
         return found
 
     def predicted_cycles(self, loads: NetworkLoads, constants: Constants) -> Array:
         """Cycles of a run, by the fitted sum."""
-        found: Array = (
-            constants.floor * self.floor_cycles(loads, constants)
-            + constants.compute * loads.compute
-            + constants.dram_out * loads.dram_out
-            + constants.dram_in * loads.dram_in
-            + constants.to_pes * loads.to_pes
-            + constants.reloads * loads.partial
-            + constants.first_step * loads.first_step
-            + constants.last_out * loads.last_out
-            + constants.cycles_per_step * loads.steps
+        terms = self.terms(loads, constants.dram_bytes_per_cycle)
+        found: Array = sum(
+            (getattr(constants, name) * term for name, term in terms.items()), np.zeros(len(loads.steps))
         )
         return found
+
+    def terms(self, loads: NetworkLoads, dram_bytes_per_cycle: float | None = None) -> dict[str, Array]:
+        """What the weights of `Constants` count, by the weight's name."""
+        return {
+            "floor": self.floor_cycles(loads, dram_bytes_per_cycle),
+            "compute": loads.compute,
+            "dram_out": loads.dram_out,
+            "dram_in": loads.dram_in,
+            "to_pes": loads.to_pes,
+            "reloads": loads.partial,
+            "first_step": loads.first_step,
+            "last_out": loads.last_out,
+            "cycles_per_step": loads.steps,
+        }

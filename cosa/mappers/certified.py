@@ -82,12 +82,16 @@ class Search:
     start: mappings to begin with; one at least must fit.
     gap: relative distance of best and bound at which to stop.
     time_limit_seconds: for everything; the best by then is the answer.
+    rounds: of each program at most; unlike time the same on any machine.
+    settle_ties: latency: of the fastest, look for the one with the least energy.
     """
 
     model: CostModel
     start: list[Point]
     gap: float = 0.005
     time_limit_seconds: float = 60.0
+    rounds: int = MAX_ROUNDS
+    settle_ties: bool = True
     seed: int = 0
     threads: int = 1
     report: Callable[[str, float, float], None] | None = None
@@ -130,7 +134,7 @@ class Search:
         figures = outcome.answer.figures
         program = self.model.program(figures.cycles, figures.energy_pj)
         self._deadline = max(self._deadline, time.perf_counter() + _FLOOR_SECONDS)
-        bound, _ = self._rounds_of(program, program.floor, lambda: inf, "latency", self.gap, rounds=2)
+        bound, _ = self._rounds_of(program, program.floor, lambda: inf, "latency", self.gap, rounds=min(2, self.rounds))
         return bound * program.cycles_unit
 
     def _begin(self, objective: str) -> None:
@@ -149,6 +153,8 @@ class Search:
 
     def _latency(self, program: CostProgram) -> tuple[float, str]:
         bound, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
+        if not self.settle_ties:
+            return bound, stopped
         cycles = self._best["latency"].answer.figures.cycles
         program.require(program.cycles <= cycles / program.cycles_unit * (1 + 1e-9) + _FEASIBILITY)
         self._minimise(program, program.energy, program.energy_unit_pj, "latency", at_most_cycles=cycles)
@@ -228,7 +234,7 @@ class Search:
         objective: str,
         gap: float,
         at_most_cycles: float | None = None,
-        rounds: int = MAX_ROUNDS,
+        rounds: int | None = None,
     ) -> tuple[float, str]:
         from pyomo.core import Objective
 
@@ -238,7 +244,7 @@ class Search:
         score = SCORES[objective] if at_most_cycles is None else _energy_within(at_most_cycles)
         set_aside = False
         bound, margin = 0.0, _FEASIBILITY * (len(program.powers) + 10)
-        for _ in range(rounds):
+        for _ in range(rounds or self.rounds):
             if self._time_is_up():
                 return bound, "time"
             result = self._solve(program, gap)

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
-from cosa.analytical.network_batch import Constants, NetworkEvaluator
+from cosa.analytical.constants import Constants
+from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.arch import Architecture
 from cosa.mappers.neighbours import Neighbourhood, Point
 from cosa.mappers.polish import Evaluator, Score, polish

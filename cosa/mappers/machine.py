@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Literal
 
-from cosa.analytical.network_batch import Constants
+from cosa.analytical.constants import Constants
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
-from cosa.mappers.certified import Outcome, Search
+from cosa.mappers.certified import MAX_ROUNDS, Outcome, Search
 from cosa.mappers.figures import AnalyticalModel, NetworkModel, outermost_only, padded_size
 from cosa.mappers.neighbours import Point
 from cosa.mip.factors import prime_factors
@@ -35,6 +36,8 @@ def map_layer(
     pad_percent: float = 0.0,
     gap: float = 0.01,
     time_limit_seconds: float = 60.0,
+    rounds: int = MAX_ROUNDS,
+    settle_ties: bool = True,
     seed: int = 0,
     threads: int = 1,
     report: Callable[[str, float, float], None] | None = None,
@@ -51,6 +54,8 @@ def map_layer(
     pad_percent: by how much a dimension may be padded where that pays.
     gap: distance of the answer from the proven bound, in linear units, at which to stop.
     time_limit_seconds: for everything; the best by then is the answer.
+    rounds: of solving and tightening, at most; unlike time the same on any machine.
+    settle_ties: latency: of the fastest, look for the one with the least energy.
     seed, threads: of the solver.
 
     Raises
@@ -74,6 +79,8 @@ def map_layer(
         start=starting_points(layer, architecture, found_model),
         gap=gap,
         time_limit_seconds=time_limit_seconds,
+        rounds=rounds,
+        settle_ties=settle_ties,
         seed=seed,
         threads=threads,
         report=report,
@@ -180,7 +187,7 @@ def _provenance(
         solver_status={"gap": "optimal", "tight": "optimal", "time": "time_limit"}[outcome.stopped_by],
         objective_value=outcome.value,
         bound=outcome.bound,
-        gap=outcome.gap,
+        gap=outcome.gap if isfinite(outcome.gap) else None,
         machine_bound_cycles=floor,
         notes=tuple(notes),
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import log2, prod
 from typing import Any
 
-from cosa.analytical.network_batch import Constants
+from cosa.analytical.constants import Constants
 from cosa.arch import Architecture
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.orders import Rule

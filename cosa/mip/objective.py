@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cosa.analytical.constants import Fit
 from cosa.arch import Architecture
 from cosa.errors import InputError, nearest_of
 from cosa.files import WHOLE, FileModel
@@ -26,7 +27,8 @@ class Weights(FileModel):
     """What the terms count in the published objectives; defaults are those of CoSA's repository at first release.
 
     `utilisation` is to be large, so its term is subtracted. `levels`, by name of the level, weigh what a level adds to
-    the utilisation; `tensors` weigh what a tensor adds to utilisation and traffic. What is not named counts 1.
+    the utilisation; `tensors` weigh what a tensor adds to utilisation and traffic. What is not named counts 1. `fit`:
+    the runs that the weights were fitted on, if they were.
     """
 
     kind: Literal["weights"] = "weights"
@@ -36,6 +38,7 @@ class Weights(FileModel):
     traffic: Weight = 1.0
     levels: dict[str, Weight] = Field(default_factory=dict)
     tensors: dict[Tensor, Weight] = Field(default_factory=dict)
+    fit: Fit | None = None
 
     def require_levels(self, architecture: Architecture, source: str) -> None:
         """InputError where a weight is for a level that the architecture does not have."""

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from cosa.analytical.batch import MappingBatch
+from cosa.analytical.constants import Constants
 from cosa.analytical.evaluation import evaluate_timeloop
 from cosa.analytical.loads import loads
-from cosa.analytical.network_batch import Constants, NetworkEvaluator
+from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.analytical.routes import endpoint
 from cosa.analytical.traffic import Traffic
 from cosa.arch import Architecture, load_architecture
@@ -225,13 +226,16 @@ def test_the_program_never_exceeds_the_figures_of_a_mapping(kind: str) -> None:
             assert energy <= figures.energy_pj * (1 + 1e-6)
 
 
-def test_loads_of_a_batch_equal_those_of_the_transfers() -> None:
+@pytest.mark.parametrize(
+    "windows", ({}, {"R": 2, "stride_w": 2}, {"R": 3, "stride_w": 3}, {"S": 3, "dilation_h": 2}), ids=str
+)
+def test_loads_of_a_batch_equal_those_of_the_transfers(windows: dict[str, int]) -> None:
     """Flits at the ports and bytes at the DRAM, against `cosa.analytical.loads`, for nests on random machines."""
     rng = random.Random(3)
     compared = 0
     for _ in range(60):
         architecture = random_architecture(rng)
-        layer = small_layer(P=rng.choice((2, 4)), C=rng.choice((2, 4)), K=rng.choice((2, 3, 4)), Q=2)
+        layer = small_layer(P=rng.choice((2, 4)), C=rng.choice((2, 4)), K=rng.choice((2, 3, 4)), Q=2, **windows)
         model = AnalyticalModel(layer, architecture)
         point = outermost_only(layer, architecture, model.neighbourhood)
         for _ in range(8):
