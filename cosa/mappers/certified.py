@@ -32,6 +32,12 @@ _FEASIBILITY = 1e-6
 _INTERVAL_RATIO = 1.2
 _FLOOR_SECONDS = 5.0
 MAX_ROUNDS = 12
+_TIE_GAP = 0.02
+"""Of what settles ties (energy at the least latency): worth one solve, not a proof."""
+
+_SMALL_COUNTS = 40
+"""Counts up to which tiles are set aside one by one where the program has nothing left to tighten. A large program has
+too many equal ones for that to lift its bound."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +163,7 @@ class Search:
             return bound, stopped
         cycles = self._best["latency"].answer.figures.cycles
         program.require(program.cycles <= cycles / program.cycles_unit * (1 + 1e-9) + _FEASIBILITY)
-        self._minimise(program, program.energy, program.energy_unit_pj, "latency", at_most_cycles=cycles)
+        self._minimise(program, program.energy, program.energy_unit_pj, "latency", _TIE_GAP, cycles, rounds=1)
         return bound, stopped
 
     def _energy(self, program: CostProgram) -> tuple[float, str]:
@@ -216,6 +222,7 @@ class Search:
         objective: str,
         gap: float | None = None,
         at_most_cycles: float | None = None,
+        rounds: int = MAX_ROUNDS,
     ) -> tuple[float, str]:
         """Bound of an expression of the program, and why the rounds stopped; with a cap on cycles, of the energy."""
 
@@ -223,7 +230,7 @@ class Search:
             figures = self._best[objective].answer.figures
             return (figures.energy_pj if at_most_cycles is not None else figures.value(objective)[0]) / unit
 
-        bound, stopped = self._rounds_of(program, expression, value, objective, gap or self.gap, at_most_cycles)
+        bound, stopped = self._rounds_of(program, expression, value, objective, gap or self.gap, at_most_cycles, rounds)
         return bound * unit, stopped
 
     def _rounds_of(
@@ -266,6 +273,8 @@ class Search:
             if sum(power.refine() for power in program.powers) == 0:
                 if result.status != "optimal":
                     return bound, "time"
+                if len(program.counts) > _SMALL_COUNTS:
+                    return bound, "tight"
                 # The program is exact up to what it does not model: set these tiles aside, with their best orders.
                 self._consider_all_orders(point, score)
                 program.exclude(factors)
@@ -275,7 +284,7 @@ class Search:
     def _solve(self, program: CostProgram, gap: float) -> SolverResult:
         left = max(0.05, self._deadline - time.perf_counter())
         result = solve(
-            program.model, time_limit_seconds=left, gap=min(1e-3, gap / 4), seed=self.seed, threads=self.threads
+            program.model, time_limit_seconds=left, gap=gap / 4, seed=self.seed, threads=self.threads
         )
         if result.status in ("failed", "unbounded"):
             raise SolverError(f"the solver ended without an answer ({result.detail})")

@@ -50,6 +50,7 @@ class CostProgram(Protocol):
     model: Any
     orders: Orders
     powers: list[Power]
+    counts: dict[Any, Any]
     cycles: Any
     floor: Any
     cycles_unit: float
