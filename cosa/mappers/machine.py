@@ -172,10 +172,10 @@ def _provenance(
         "spatial splits; every level keeps what the architecture says"
     )
     notes = [f"the bound covers {covers}"]
-    if outcome.gap and outcome.stopped_by != "gap":
+    if outcome.stopped_by != "gap":
         why = {"tight": "nothing was left to tighten in the program", "time": "time was up"}[outcome.stopped_by]
         notes.append(f"stopped because {why}")
-    if floor is not None:
+    if floor:
         notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")
     return Provenance(
         mapper="cosa",
@@ -186,8 +186,8 @@ def _provenance(
         solver=solver_version(),
         solver_status={"gap": "optimal", "tight": "optimal", "time": "time_limit"}[outcome.stopped_by],
         objective_value=outcome.value,
-        bound=outcome.bound,
-        gap=outcome.gap if isfinite(outcome.gap) else None,
-        machine_bound_cycles=floor,
+        bound=outcome.bound or None,
+        gap=outcome.gap if outcome.bound else None,
+        machine_bound_cycles=floor or None,
         notes=tuple(notes),
     )
