@@ -92,10 +92,7 @@ class Shape:
                 if len(sides) == 1:
                     found = found * sides[0]
                 else:
-                    strides = [
-                        scale * self.inside[:, level, DIMS.index(dim)] * self.temporal[:, level, DIMS.index(dim)] ** 0
-                        for dim, scale in axis.items()
-                    ]
+                    strides = [scale * self.inside[:, level, DIMS.index(dim)] for dim, scale in axis.items()]
                     same = (strides[0] == strides[1]) & (sides[0] > 1) & (sides[1] > 1)
                     found = found * np.where(same, sides[0] + sides[1] - 1, sides[0] * sides[1])
         return found

@@ -39,7 +39,7 @@ class Figures:
             return self.cycles, self.energy_pj
         if objective == "energy":
             return self.energy_pj, self.cycles
-        return self.edp, self.energy_pj
+        return self.edp, self.cycles
 
 
 class CostProgram(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import BatchResult, MappingBatch
 from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.search import OBJECTIVES, costs
 
 Array = npt.NDArray[Any]
 
@@ -27,22 +29,7 @@ Score = Callable[[BatchResult], tuple[Array, Array]]
 """What to minimise of every mapping, and what settles ties."""
 
 
-def latency(result: BatchResult) -> tuple[Array, Array]:
-    """Cycles, then energy."""
-    return result.cycles.astype(np.float64), result.energy_pj
-
-
-def energy(result: BatchResult) -> tuple[Array, Array]:
-    """Energy, then cycles."""
-    return result.energy_pj, result.cycles.astype(np.float64)
-
-
-def edp(result: BatchResult) -> tuple[Array, Array]:
-    """Energy times cycles."""
-    return result.energy_pj * result.cycles, result.energy_pj
-
-
-SCORES: dict[str, Score] = {"latency": latency, "energy": energy, "edp": edp}
+SCORES: dict[str, Score] = {objective: partial(costs, objective) for objective in OBJECTIVES}
 
 
 @dataclass(frozen=True)
