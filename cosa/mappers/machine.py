@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from typing import Literal
 
 from cosa.analytical.constants import Constants
