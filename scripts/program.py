@@ -2,6 +2,7 @@
 
     python scripts/program.py [--only published] [--runs 3]
     python scripts/program.py --only paper [--time-limit 60]      (minutes)
+    python scripts/program.py --only machine,network [--layers 3] [--portfolio]      (minutes)
 
 Sections:
 
@@ -11,6 +12,7 @@ Sections:
   counts layers whose optimum is the reference value (tests/data/cosa) within the gap of 1e-4.
 * `paper`: the same layers in the paper's formulation, published form, against the aggregated one: `equal` of those that
   were solved to the gap within the time limit, and the CPU seconds. Not run unless asked for.
+* `machine`, `network`: see `scripts/program_machine.py`; not run unless asked for either.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
+
+from program_machine import machine, network
 
 from cosa.arch import load_architecture
 from cosa.mip.aggregated import Program
@@ -114,7 +118,12 @@ def paper(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-SECTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"published": published, "paper": paper}
+SECTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "published": published,
+    "paper": paper,
+    "machine": machine,
+    "network": network,
+}
 DEFAULT = ("published",)
 
 
@@ -123,7 +132,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(DEFAULT), help="sections, separated by commas")
     parser.add_argument("--runs", type=int, default=3, help="runs of each solve")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of a solve in the paper's formulation")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of a solve")
+    parser.add_argument("--layers", type=int, default=3, help="network: layers of each table")
+    parser.add_argument("--portfolio", action="store_true", help="network: the portfolio too")
     options = parser.parse_args()
     wanted = options.only.split(",")
     unknown = [section for section in wanted if section not in SECTIONS]
