@@ -5,8 +5,8 @@ Sections of `scripts/program.py`:
 * `machine`: the analytical model on the twelve ResNet-50 layers of tests/data/cosa/best_known.csv; cycles (objective
   latency) and energy times cycles (objective edp), beside the floor, which compute and compulsory DRAM traffic set, and
   the best of other mappers; CPU seconds, proven gap (null: time was up before there was a bound).
-* `network`: `--layers` layers, spread over the second half, of each of the paper's networks, scheduled by the network
-  model (two rounds), and by the portfolio with `--portfolio`: exactly simulated cycles over the prediction and over the
+* `network`: `--layers` layers, spread evenly, of each of the paper's networks, scheduled by the network model (two
+  rounds), and by the portfolio with `--portfolio`: exactly simulated cycles over the prediction and over the
   machine's bound.
 """
 
@@ -79,7 +79,7 @@ def network(options: argparse.Namespace) -> dict[str, Any]:
         found = []
         for table in NETWORKS:
             rows = load_network(table).layers
-            for row in rows[len(rows) // 2 :: max(1, len(rows) // (2 * options.layers))][: options.layers]:
+            for row in rows[:: max(1, len(rows) // options.layers)][: options.layers]:
                 extra = {} if chosen is None else {"variants": chosen, "keep": 1}
                 result = portfolio(row.layer, architecture, time_limit_seconds=options.time_limit, **extra).result
                 own = [one for one in result.candidates if one.simulated_cycles is not None]
