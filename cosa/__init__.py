@@ -13,8 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cosa.api import breakdown, evaluate, schedule
+    from cosa.api import breakdown, evaluate, schedule, schedule_front, schedule_pool
     from cosa.arch import Architecture, load_architecture
+    from cosa.constraints import Constraints
     from cosa.errors import CosaError, InfeasibleError, InputError
     from cosa.networks import load_network
     from cosa.schedule import Schedule
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Architecture",
+    "Constraints",
     "CosaError",
     "InfeasibleError",
     "InputError",
@@ -32,10 +34,13 @@ __all__ = [
     "load_architecture",
     "load_network",
     "schedule",
+    "schedule_front",
+    "schedule_pool",
 ]
 
 _HOME = {
     "Architecture": "cosa.arch",
+    "Constraints": "cosa.constraints",
     "CosaError": "cosa.errors",
     "InfeasibleError": "cosa.errors",
     "InputError": "cosa.errors",
@@ -45,6 +50,8 @@ _HOME = {
     "evaluate": "cosa.api",
     "load_architecture": "cosa.arch",
     "load_network": "cosa.networks",
+    "schedule_front": "cosa.api",
+    "schedule_pool": "cosa.api",
 }
 
 

@@ -14,10 +14,13 @@ from cosa.validity import require_valid
 from cosa.workload import Layer
 
 MACHINE_OBJECTIVES = ("latency", "energy", "edp")
+PARETO = "pareto"
+FRONT_POINTS = 5
 
 if TYPE_CHECKING:
     from cosa.analytical.constants import Constants
     from cosa.analytical.evaluation import Convention, Evaluation
+    from cosa.constraints import Constraints
     from cosa.mip.objective import Weights
 
 
@@ -29,6 +32,7 @@ def schedule(
     model: str | None = None,
     constants: Constants | str | Path | None = None,
     pad_percent: float = 0.0,
+    constraints: Constraints | str | Path | None = None,
     formulation: str = "aggregated",
     as_published: bool = False,
     precision: bool = False,
@@ -53,6 +57,8 @@ def schedule(
         (None: network where the architecture has a mesh).
     constants: weights of the network model's prediction, or the path of a file of them (None: the defaults).
     pad_percent: by how much a dimension may be padded where that pays (machine's objectives).
+    constraints: what the schedule must keep to, a packaged name (``weight_stationary``), or the path of a constraints
+        file (machine's objectives).
     formulation: ``aggregated``, or ``paper`` for a binary a prime factor; the same optimum in far more time.
     as_published: charge halo and stride as the published code does.
     precision: count capacities and traffic in bytes instead of entries, as the paper does.
@@ -74,7 +80,7 @@ def schedule(
     Raises
     ------
     InputError: a name, file, field or option is wrong.
-    InfeasibleError: the layer fits nowhere; the message names the binding constraint.
+    InfeasibleError: the layer fits nowhere; the message names what binds, and the smallest change that would help.
     SolverError: no schedule was found within the time limit.
 
     Examples
@@ -90,6 +96,7 @@ def schedule(
         model=model,
         constants=constants,
         pad_percent=pad_percent,
+        constraints=constraints,
         formulation=formulation,
         as_published=as_published,
         precision=precision,
@@ -98,6 +105,9 @@ def schedule(
         pad_primes_above=pad_primes_above,
         gap=gap,
     )
+    if objective == PARETO:
+        allowed = "cosa.schedule_front, which returns several schedules"
+        raise InputError("has no one schedule", source="objective", value=objective, allowed=allowed)
     from cosa.mappers.registry import map_layer
 
     result = map_layer(
@@ -120,6 +130,7 @@ def program_options(
     model: str | None = None,
     constants: Constants | str | Path | None = None,
     pad_percent: float = 0.0,
+    constraints: Constraints | str | Path | None = None,
     formulation: str = "aggregated",
     as_published: bool = False,
     precision: bool = False,
@@ -135,7 +146,12 @@ def program_options(
     ------
     InputError: a file is wrong, or an option is of the other program.
     """
-    machine = {"model": model, "constants": find_constants(constants), "pad_percent": pad_percent}
+    machine = {
+        "model": model,
+        "constants": find_constants(constants),
+        "pad_percent": pad_percent,
+        "constraints": find_constraints(constraints),
+    }
     published = {
         "formulation": formulation,
         "as_published": as_published,
@@ -144,7 +160,7 @@ def program_options(
         "order_level": order_level,
         "pad_primes_above": pad_primes_above,
     }
-    if objective in MACHINE_OBJECTIVES:
+    if objective in (*MACHINE_OBJECTIVES, PARETO):
         _refuse(published, objective, "an objective of the published program, such as cosa")
         return {"objective": objective, **machine, "gap": 0.01 if gap is None else gap, **others}
     _refuse(machine, objective, "an objective of the machine: " + ", ".join(MACHINE_OBJECTIVES))
@@ -155,8 +171,92 @@ def _refuse(options: Mapping[str, object], objective: str, needs: str) -> None:
     """Options that the program of an objective does not have must not be given."""
     for name, value in options.items():
         if value not in (None, False, 0, "aggregated"):
-            option = "--" + name.replace("_", "-")
+            option = "--constrain" if name == "constraints" else "--" + name.replace("_", "-")
             raise InputError(f"does not go with the objective {objective}", source=option, value=value, allowed=needs)
+
+
+def schedule_pool(
+    layer: Layer | str | Path,
+    architecture: Architecture | str | Path = "simba_4x4",
+    *,
+    count: int,
+    objective: str = "latency",
+    **options: Any,
+) -> list[Schedule]:
+    """The best schedules of a layer for an objective of the machine, each with other factors; the best first.
+
+    Parameters
+    ----------
+    layer, architecture: as `schedule` takes them.
+    count: how many; fewer come back where there are no more.
+    objective: ``latency``, ``energy`` or ``edp``.
+    options: `model`, `constants`, `constraints`, `pad_percent`, `gap`, `time_limit_seconds`, `seed` and `threads` of
+        `schedule`.
+
+    Returns
+    -------
+    Schedules; `provenance.bound` of each is below every schedule that is not among them.
+
+    Raises
+    ------
+    As `schedule`.
+    """
+    from cosa.mappers.machine import map_pool
+
+    found = find_layer(layer), find_architecture(architecture)
+    return _checked(map_pool(*found, count, objective=objective, **_found_files(options)))
+
+
+def schedule_front(
+    layer: Layer | str | Path,
+    architecture: Architecture | str | Path = "simba_4x4",
+    *,
+    points: int = FRONT_POINTS,
+    **options: Any,
+) -> list[Schedule]:
+    """Schedules of a layer from the least cycles to the least energy: the least energy within ever more cycles.
+
+    Parameters
+    ----------
+    layer, architecture: as `schedule` takes them.
+    points: how many; fewer come back where several caps on cycles have one schedule.
+    options: as for `schedule_pool`.
+
+    Returns
+    -------
+    Schedules; objective value and bound of each are energies (pJ) within its cycles.
+
+    Raises
+    ------
+    As `schedule`.
+    """
+    from cosa.mappers.machine import map_front
+
+    return _checked(map_front(find_layer(layer), find_architecture(architecture), points, **_found_files(options)))
+
+
+def _found_files(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with their files read; those that are None are left out, for None asks for the default."""
+    given = {name: value for name, value in options.items() if value is not None}
+    for name, find in (("constants", find_constants), ("constraints", find_constraints)):
+        if name in given:
+            given[name] = find(given[name])
+    return given
+
+
+def _checked(schedules: list[Schedule]) -> list[Schedule]:
+    for number, found in enumerate(schedules, start=1):
+        require_valid(found, f"schedule {number}")
+    return schedules
+
+
+def find_constraints(constraints: Constraints | str | Path | None) -> Constraints | None:
+    """Constraints as given, or read from a packaged or other file."""
+    if constraints is None or not isinstance(constraints, str | Path):
+        return constraints
+    from cosa.constraints import load_constraints
+
+    return load_constraints(constraints)
 
 
 def find_constants(constants: Constants | str | Path | None) -> Constants | None:

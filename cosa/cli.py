@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = application("cosa", "Schedules layers of neural networks on spatial accelerators by mixed-integer programming.")
 
 CONVENTIONS = ("timeloop", "exact")
-SCHEMAS = ("layer", "architecture", "network_constants", "schedule", "weights")
+SCHEMAS = ("layer", "architecture", "constraints", "network_constants", "schedule", "weights")
 CONVERSIONS = ("layer", "layers", "architecture", "schedule", "timeloop-problem", "timeloop-mapping", "facts")
 CONVERT_HELP = f"What to make: {', '.join(CONVERSIONS)}."
 
@@ -55,7 +55,13 @@ def _complete_objectives() -> list[str]:
 
 
 def _complete_all_objectives() -> list[str]:
-    return [*_complete_objectives(), "latency", "energy", "edp"]
+    return [*_complete_objectives(), "latency", "energy", "edp", "pareto"]
+
+
+def _complete_constraints() -> list[str]:
+    from cosa.constraints import constraint_names
+
+    return constraint_names()
 
 
 AsPublished = Annotated[
@@ -111,6 +117,18 @@ def schedule_command(
     pad_percent: Annotated[
         float, typer.Option(metavar="PERCENT", help="Pad dimensions by up to so much where that pays.")
     ] = 0.0,
+    constrain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="What the schedule must keep to: packaged constraints, or a file.",
+            autocompletion=_complete_constraints,
+        ),
+    ] = None,
+    pool: Annotated[
+        int | None, typer.Option(metavar="K", help="The K best schedules, each with other factors.")
+    ] = None,
+    points: Annotated[int | None, typer.Option(metavar="N", help="Objective pareto: how many schedules (5).")] = None,
     gap: Annotated[
         float | None, typer.Option(metavar="RATIO", help="Distance from the proven bound at which to stop (0.01).")
     ] = None,
@@ -158,7 +176,7 @@ def schedule_command(
     _check_range("--seed", seed, 0 <= seed < 2**31, f"a whole number from 0 to {2**31 - 1}")
     _check_range("--gap", gap or 0.01, 0 < (gap or 0.01) <= 10, "a ratio > 0 and <= 10")
     _check_range("--threads", threads, 1 <= threads <= 1024, "a whole number from 1 to 1024")
-    from cosa.api import find_architecture, program_options, schedule
+    from cosa.api import PARETO, find_architecture, program_options, schedule
 
     if not whole:
         found_layer = chosen_layer(network, layer, layer_file)
@@ -170,6 +188,7 @@ def schedule_command(
         "model": model,
         "constants": constants,
         "pad_percent": pad_percent,
+        "constraints": constrain,
         "gap": gap,
         "formulation": formulation,
         "as_published": as_published,
@@ -180,6 +199,14 @@ def schedule_command(
         "time_limit_seconds": time_limit,
         "seed": seed,
     }
+    if mapper == "cosa" and (pool is not None or points is not None or objective == PARETO):
+        from cosa import cli_pool
+
+        cli_pool.check(program["objective"], whole, pool, points)
+        inputs = {"--layer-file": layer_file, "--arch": arch, "--constants": constants, "--constrain": constrain}
+        return cli_pool.schedule_several(
+            found_layer, architecture, program | {"threads": threads}, pool, points, network, output, timing, inputs
+        )
     if whole:
         from cosa.cli_whole_network import schedule_whole_network
 
@@ -191,7 +218,8 @@ def schedule_command(
             network or "", architecture, mapper, options, workers=workers, output=output, timing=timing, cache=cache
         )
     if output is not None:
-        check_output("-o", output, {"--layer-file": layer_file, "--arch": arch, "--weights": weights})
+        inputs = {"--layer-file": layer_file, "--arch": arch, "--weights": weights, "--constrain": constrain}
+        check_output("-o", output, inputs)
     if mapper != "cosa":
         budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
         result = cli_search.search(mapper, found_layer, architecture, objective, budget, seed, workers)
@@ -391,6 +419,7 @@ def schema_command(
         raise InputError("no such kind of file", source="KIND", value=kind, allowed=", ".join(SCHEMAS), nearest=nearest)
     from cosa.analytical.constants import Constants
     from cosa.arch import Architecture
+    from cosa.constraints import Constraints
     from cosa.files import FileModel
     from cosa.mip.objective import Weights
     from cosa.schedule import Schedule
@@ -399,6 +428,7 @@ def schema_command(
     models: dict[str, type[FileModel]] = {
         "layer": Layer,
         "architecture": Architecture,
+        "constraints": Constraints,
         "schedule": Schedule,
         "network_constants": Constants,
         "weights": Weights,

@@ -229,6 +229,22 @@ def require_writable(path: str | Path) -> None:
         raise _unwritable(path, error) from None
 
 
+def prepared_folder(folder: Path, names: Sequence[str]) -> Path:
+    """The folder, made if need be, in which all these files can be written.
+
+    Raises
+    ------
+    InputError: it can't be made, or a file can't be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made a folder: {_reason(error)}", source=str(folder)) from None
+    for name in names:
+        require_writable(folder / name)
+    return folder
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """A stream for a file that appears whole or not at all, also when it is too large to be held in memory.

@@ -15,8 +15,7 @@ from pydantic import BaseModel
 
 from cosa.analytical.evaluation import evaluate_timeloop
 from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.files import WHOLE, FileModel, Model, file_stems, require_writable
+from cosa.files import WHOLE, FileModel, Model, file_stems, prepared_folder
 from cosa.layer_pool import run_layers
 from cosa.networks import Network
 from cosa.result_cache import content_key, read_cached, source_digest, write_cached
@@ -111,7 +110,7 @@ def schedule_network(
     """
     options = options or {}
     names = [f"{stem}.json" for stem in file_stems([entry.layer.name for entry in network.layers], taken=("summary",))]
-    place = None if folder is None else _prepared(Path(folder), [*names, SUMMARY])
+    place = None if folder is None else prepared_folder(Path(folder), [*names, SUMMARY])
     keys = [_key(entry.layer, architecture, mapper, options) for entry in network.layers]
     found: dict[int, LayerSchedule] = {}
 
@@ -155,18 +154,6 @@ def schedule_network(
     if place is not None:
         result.to_file(place / SUMMARY)
     return result
-
-
-def _prepared(folder: Path, names: list[str]) -> Path:
-    """The folder, made if need be, in which all these files can be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"cannot be made a folder: {reason}", source=str(folder)) from None
-    for name in names:
-        require_writable(folder / name)
-    return folder
 
 
 def _key(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> str:

@@ -100,7 +100,8 @@ class Search(Model):
 class Provenance(Model):
     """Where a schedule comes from. `objective_value`, `bound` and `gap` speak of the mapper's own objective.
 
-    With a `model` they are cycles, picojoules or their product in that model, and the gap is value / bound - 1.
+    With a `model` they are cycles, picojoules or their product in that model, and the gap is value / bound - 1;
+    `model_cycles` and `model_energy_pj` are the schedule's figures there.
     `machine_bound_cycles`: what no schedule of the space searched can run below on the simulated machine.
     """
 
@@ -114,6 +115,8 @@ class Provenance(Model):
     objective_value: float | None = None
     bound: float | None = None
     gap: float | None = None
+    model_cycles: float | None = None
+    model_energy_pj: float | None = None
     machine_bound_cycles: float | None = None
     search: Search | None = None
     notes: tuple[str, ...] = ()

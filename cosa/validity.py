@@ -100,12 +100,19 @@ def require_room(layer: Layer, architecture: Architecture) -> None:
 
     Raises
     ------
-    InfeasibleError: a level has not even that.
+    InfeasibleError: levels have not even that; the message says what they would need.
     """
+    small = []
     for level, entry in enumerate(architecture.levels):
         available = architecture.usable_words(level)
         if available is not None and available < len(entry.keeps):
-            raise InfeasibleError(
-                f"layer {layer.name!r} does not fit architecture {architecture.name!r}: {entry.name} keeps "
-                f"{', '.join(entry.keeps)}, whose smallest tiles need {len(entry.keeps)} words, and has {available}"
+            # Of two buffers that share the capacity each has half.
+            each = architecture.levels[level].buffers if architecture.shared_halves else 1
+            needed = len(entry.keeps)
+            small.append(
+                f"{entry.name} keeps {', '.join(entry.keeps)}, whose smallest tiles need {needed} words, and has "
+                f"{available} (smallest change: capacity_words from {entry.capacity_words} to {needed * each})"
             )
+    if small:
+        name = f"layer {layer.name!r} does not fit architecture {architecture.name!r}"
+        raise InfeasibleError(f"{name}: {'; '.join(small)}")

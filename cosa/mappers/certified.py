@@ -7,6 +7,9 @@ rounds end when bound and best meet within the gap, when nothing is left to tigh
 Energy times cycles is not convex in the two. It is bounded over an interval of cycles by two chords: the logarithm is
 concave, so between its ends it lies above the chord. What the chords lose is a third of a per cent at most on intervals
 of a ratio of 1.2.
+
+With a `count` above 1 the same rounds go on until the bound meets the last of so many mappings: what is among them is
+cut off from the program, so that the bound is of all that is not listed.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from cosa.errors import SolverError
-from cosa.mappers.figures import CostModel, CostProgram, Figures
+from cosa.mappers.figures import CostModel, CostProgram
 from cosa.mappers.neighbours import Point
 from cosa.mappers.polish import SCORES, Score
+from cosa.mappers.ranking import Answer, Front, FrontPoint, Kept, Outcome, Ranking
 from cosa.mip.quantities import Expression
 from cosa.mip.solver import SolverResult, solve
 
@@ -40,42 +44,8 @@ _SMALL_COUNTS = 40
 too many equal ones for that to lift its bound."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A mapping with its exact figures."""
-
-    point: Point
-    figures: Figures
-
-
-@dataclass
-class Outcome:
-    """What the search found. `bound` is of the objective's value, `gap` = value / bound - 1.
-
-    `stopped_by`: ``gap`` (best and bound meet), ``tight`` (nothing left to tighten: the rest is what the program does
-    not model), ``time``. `first_seconds`: when the first mapping was there, `best_seconds`: when the best was.
-    """
-
-    answer: Answer
-    value: float
-    bound: float
-    rounds: int
-    evaluations: int
-    seconds: float
-    first_seconds: float
-    best_seconds: float
-    stopped_by: str
-
-    @property
-    def gap(self) -> float:
-        """Distance of the value from the bound, in linear units."""
-        return max(0.0, self.value / self.bound - 1) if self.bound > 0 else inf
-
-
-@dataclass
-class _Best:
-    answer: Answer
-    seconds: float
+_ROUNDS_EACH = 4
+"""More of them for each further mapping asked for."""
 
 
 @dataclass
@@ -90,6 +60,7 @@ class Search:
     time_limit_seconds: for everything; the best by then is the answer.
     rounds: of each program at most; unlike time the same on any machine.
     settle_ties: latency: of the fastest, look for the one with the least energy.
+    count: how many mappings are asked for.
     """
 
     model: CostModel
@@ -100,8 +71,13 @@ class Search:
     settle_ties: bool = True
     seed: int = 0
     threads: int = 1
+    count: int = 1
     report: Callable[[str, float, float], None] | None = None
-    _best: dict[str, _Best] = field(default_factory=dict)
+    _rankings: dict[str, Ranking] = field(default_factory=dict)
+    _front: Front = field(default_factory=Front)
+    _widened: set[bytes] = field(default_factory=set)
+    _main: str = ""
+    _set_aside: bool = False
     _rounds: int = 0
     _evaluations: int = 0
     _started: float = 0.0
@@ -116,21 +92,69 @@ class Search:
         SolverError: no mapping within the time limit, or the solver failed.
         """
         self._begin(objective)
-        best = self._best[objective].answer.figures
-        program = self.model.program(best.cycles, best.energy_pj)
-        stopped = {"latency": self._latency, "energy": self._energy, "edp": self._edp}[objective](program)
-        found = self._best[objective]
+        found = self._rankings[objective].entries[0]
+        first = found.answer.figures
+        program = self.model.program(first.cycles, first.energy_pj)
+        bound, stopped = {"latency": self._latency, "energy": self._energy, "edp": self._edp}[objective](program)
+        entries = self._rankings[objective].entries
         return Outcome(
-            answer=found.answer,
-            value=found.answer.figures.value(objective)[0],
-            bound=stopped[0],
+            answers=[entry.answer for entry in entries],
+            value=self._rankings[objective].best,
+            bound=bound,
             rounds=self._rounds,
             evaluations=self._evaluations,
             seconds=self._elapsed(),
             first_seconds=self._first_seconds,
-            best_seconds=found.seconds,
-            stopped_by=stopped[1],
+            best_seconds=entries[0].seconds,
+            stopped_by=stopped,
         )
+
+    def front(self, points: int) -> tuple[list[FrontPoint], str]:
+        """The least energy within ever more cycles, from the least cycles there are to those of the least energy.
+
+        The caps in between are spread evenly over the logarithm of cycles. Fewer points where several caps have one
+        mapping. Also why the last rounds that did not meet the gap stopped (``gap``: all did).
+
+        Raises
+        ------
+        SolverError: no mapping within the time limit, or the solver failed.
+        """
+        self._begin("latency")
+        first = self._rankings["latency"].entries[0].answer.figures
+        program = self.model.program(first.cycles, first.energy_pj)
+        share = self.time_limit_seconds / (points + 2)
+        reasons = []
+
+        def until(phases: int) -> None:
+            self._deadline = self._started + share * phases
+
+        until(1)
+        _, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
+        reasons.append(stopped)
+        until(2)
+        least_energy, stopped = self._minimise(program, program.energy, program.energy_unit_pj, "energy")
+        reasons.append(stopped)
+        low, high = self._rankings["latency"].best, self._rankings["energy"].entries[0].answer.figures.cycles
+        caps = [low * (high / low) ** (number / (points - 1)) for number in range(points - 1)]
+        bounds = [(inf, least_energy)]
+        for number, cap in enumerate(caps):
+            until(3 + number)
+            rows = len(program.model.rows)
+            program.require(program.cycles <= cap / program.cycles_unit * (1 + 1e-9) + _FEASIBILITY)
+            bound, stopped = self._minimise(
+                program, program.energy, program.energy_unit_pj, "energy", at_most_cycles=cap
+            )
+            reasons.append(stopped)
+            program.model.rows[rows + 1].deactivate()
+            bounds.append((cap, bound))
+        kept = [self._front.within(cap) for cap in (*caps, inf)]
+        answers = {(one.answer.figures.cycles, one.answer.figures.energy_pj): one.answer for one in kept if one}
+        found = []
+        for answer in sorted(answers.values(), key=lambda one: one.figures.cycles):
+            bound, cap = max((bound, cap) for cap, bound in bounds if cap >= answer.figures.cycles)
+            most = answer.figures.cycles if cap == inf else cap
+            found.append(FrontPoint(answer, most, min(bound, answer.figures.energy_pj)))
+        return found, next((reason for reason in ("time", "tight") if reason in reasons), "gap")
 
     def floor(self, outcome: Outcome) -> float:
         """Cycles that no mapping of the space can run below, whatever is predicted (network model only).
@@ -146,9 +170,11 @@ class Search:
     def _begin(self, objective: str) -> None:
         self._started = time.perf_counter()
         self._deadline = self._started + self.time_limit_seconds
+        self._main = objective
+        self._rankings = {name: Ranking(name, self.count if name == objective else 1) for name in SCORES}
         for point in self.start:
             self._consider(point, SCORES[objective])
-        if objective not in self._best:
+        if not self._rankings[objective].entries:
             raise SolverError("none of the mappings to start from fits the architecture")
         self._first_seconds = self._elapsed()
 
@@ -161,7 +187,7 @@ class Search:
         bound, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
         if not self.settle_ties:
             return bound, stopped
-        cycles = self._best["latency"].answer.figures.cycles
+        cycles = self._rankings["latency"].best
         program.require(program.cycles <= cycles / program.cycles_unit * (1 + 1e-9) + _FEASIBILITY)
         self._minimise(program, program.energy, program.energy_unit_pj, "latency", _TIE_GAP, cycles, rounds=1)
         return bound, stopped
@@ -171,6 +197,14 @@ class Search:
 
     def _edp(self, program: CostProgram) -> tuple[float, str]:
         gap = self.gap
+        if self._edp_value() == inf:
+            # Fewer mappings than asked for are known: name further ones by their energy until there are no others.
+            def missing() -> float:
+                return inf if self._edp_value() == inf else 0.0
+
+            found, stopped = self._rounds_of(program, program.energy, missing, "edp", gap)
+            if self._edp_value() == inf:
+                return found if found == inf else 0.0, stopped
         least_energy, stopped = self._minimise(program, program.energy, program.energy_unit_pj, "energy", gap / 4)
         least_cycles, _ = self._minimise(program, program.cycles, program.cycles_unit, "latency", gap / 4)
         low, bound = least_cycles, inf
@@ -188,7 +222,7 @@ class Search:
         return bound, stopped if self._edp_value() / bound - 1 > gap else "gap"
 
     def _edp_value(self) -> float:
-        return self._best["edp"].answer.figures.edp
+        return self._value("edp")
 
     def _chords(self, program: CostProgram, low: float, high: float, least_energy: float) -> tuple[float, str]:
         """Bound of energy times cycles for cycles from `low` to `high`."""
@@ -222,13 +256,15 @@ class Search:
         objective: str,
         gap: float | None = None,
         at_most_cycles: float | None = None,
-        rounds: int = MAX_ROUNDS,
+        rounds: int | None = None,
     ) -> tuple[float, str]:
         """Bound of an expression of the program, and why the rounds stopped; with a cap on cycles, of the energy."""
 
         def value() -> float:
-            figures = self._best[objective].answer.figures
-            return (figures.energy_pj if at_most_cycles is not None else figures.value(objective)[0]) / unit
+            if at_most_cycles is None:
+                return self._value(objective) / unit
+            kept = self._front.within(at_most_cycles)
+            return inf if kept is None else kept.answer.figures.energy_pj / unit
 
         bound, stopped = self._rounds_of(program, expression, value, objective, gap or self.gap, at_most_cycles, rounds)
         return bound * unit, stopped
@@ -249,9 +285,8 @@ class Search:
             program.model.del_component("objective")
         program.model.objective = Objective(expr=expression)
         score = SCORES[objective] if at_most_cycles is None else _energy_within(at_most_cycles)
-        set_aside = False
         bound, margin = 0.0, _FEASIBILITY * (len(program.powers) + 10)
-        for _ in range(rounds or self.rounds):
+        for _ in range(rounds or self.rounds + _ROUNDS_EACH * (self.count - 1)):
             if self._time_is_up():
                 return bound, "time"
             result = self._solve(program, gap)
@@ -259,26 +294,31 @@ class Search:
             if result.bound is not None:
                 proven = result.bound - margin
                 # What was set aside is not below the best known.
-                bound = max(bound, min(proven, value()) if set_aside else proven)
+                bound = max(bound, min(proven, value()) if self._set_aside else proven)
             if not result.has_solution:
                 # Infeasible: nothing is better than the mapping that the rows were made from.
                 return (max(bound, value()), "gap") if result.status == "infeasible" else (bound, "time")
             factors = program.decode_bounds()
             point = self.model.neighbourhood.point(factors, program.orders.innermost())
             self._consider(point, score)
+            if self.count > 1:
+                self._widen()
             if self.report is not None:
                 self.report(objective, value(), bound)
             if value() <= bound * (1 + gap):
                 return bound, "gap"
-            if sum(power.refine() for power in program.powers) == 0:
-                if result.status != "optimal":
+            refined = sum(power.refine() for power in program.powers)
+            listed = self.count > 1 and objective == self._main and self._rankings[objective].holds(point)
+            if refined == 0 or listed:
+                if result.status != "optimal" and not listed:
                     return bound, "time"
-                if len(program.counts) > _SMALL_COUNTS:
+                if not listed and len(program.counts) > _SMALL_COUNTS:
                     return bound, "tight"
-                # The program is exact up to what it does not model: set these tiles aside, with their best orders.
-                self._consider_all_orders(point, score)
+                # The program is exact up to what it does not model, or has named what is on the list already: set these
+                # tiles aside, with their best orders.
+                self._consider_all_orders(point)
                 program.exclude(factors)
-                set_aside = True
+                self._set_aside = True
         return bound, "tight"
 
     def _solve(self, program: CostProgram, gap: float) -> SolverResult:
@@ -299,16 +339,33 @@ class Search:
         figures = self.model.figures(candidate)
         if figures is None:
             return
-        for objective in SCORES:
-            known = self._best.get(objective)
-            if known is None or figures.value(objective) < known.answer.figures.value(objective):
-                self._best[objective] = _Best(Answer(candidate, figures), self._elapsed())
+        kept = Kept(Answer(candidate, figures), self._elapsed())
+        for ranking in self._rankings.values():
+            ranking.offer(kept)
+        self._front.offer(kept)
 
-    def _consider_all_orders(self, point: Point, score: Score) -> None:
-        """Keep the best of a mapping's tiles over all orders of the table."""
-        best = self.model.best_order(point, score)
-        if best is not None:
-            self._keep(best)
+    def _consider_all_orders(self, point: Point) -> None:
+        """Keep the best of a mapping's tiles over all orders of the table, whatever is minimised later."""
+        for ordered in self.model.best_orders(point):
+            self._keep(ordered)
+
+    def _widen(self) -> None:
+        """Look at the neighbours of all mappings on the list, in the best of their orders."""
+        ranking, score = self._rankings[self._main], SCORES[self._main]
+        while not self._time_is_up():
+            entry = next((entry for entry in ranking.entries if entry.tiles not in self._widened), None)
+            if entry is None:
+                return
+            self._widened.add(entry.tiles)
+            for candidate in self.model.candidates(entry.answer.point, score, self.count):
+                self._keep(candidate)
+                if ranking.holds(candidate):
+                    self._consider_all_orders(candidate)
+
+    def _value(self, objective: str) -> float:
+        """What a bound has to meet: the best, of the objective asked for the last on the list."""
+        ranking = self._rankings[objective]
+        return ranking.last if objective == self._main else ranking.best
 
     def _time_is_up(self) -> bool:
         return time.perf_counter() >= self._deadline

@@ -14,6 +14,7 @@ from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.arch import Architecture
 from cosa.mappers.neighbours import Neighbourhood, Point
 from cosa.mappers.polish import Evaluator, Score, polish
+from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.network_program import NetworkProgram
 from cosa.mip.orders import Orders
@@ -81,8 +82,11 @@ class CostModel(Protocol):
     def descend(self, point: Point, score: Score, until: float | None) -> tuple[Point, int]:
         """A mapping at least as good, and how many were evaluated."""
 
-    def best_order(self, point: Point, score: Score) -> Point | None:
-        """The best orders of a mapping's tiles, None where they do not fit."""
+    def best_orders(self, point: Point) -> list[Point]:
+        """A mapping's tiles in all orders that no other beats in both cycles and energy; none if they do not fit."""
+
+    def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
+        """The best of a mapping's neighbours that fit, at most so many, each of other tiles."""
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """The program of the layer."""
@@ -94,13 +98,19 @@ class AnalyticalModel:
     Parameters
     ----------
     bounds: for a dimension, the bounds it may be padded to, the layer's own among them.
+    rules: what mappings must keep to.
     """
 
     def __init__(
-        self, layer: Layer, architecture: Architecture, bounds: Mapping[Dim, Sequence[int]] | None = None
+        self,
+        layer: Layer,
+        architecture: Architecture,
+        bounds: Mapping[Dim, Sequence[int]] | None = None,
+        rules: MappingRules | None = None,
     ) -> None:
         self.layer, self.architecture, self.bounds = layer, architecture, dict(bounds or {})
-        self.neighbourhood = Neighbourhood(architecture)
+        self.rules = rules or MappingRules()
+        self.neighbourhood = Neighbourhood(architecture, rules=self.rules)
         self._evaluators: dict[tuple[int, ...], Evaluator] = {}
 
     def evaluator(self, point: Point) -> Evaluator:
@@ -121,7 +131,7 @@ class AnalyticalModel:
         """See `CostModel`."""
         batch = self.neighbourhood.batch(point.bounds[np.newaxis], point.orders[np.newaxis])
         result = self.evaluator(point).evaluate(batch, detail=False)
-        if not result.fits[0]:
+        if not result.fits[0] or not self.neighbourhood.allows(point.bounds[np.newaxis])[0]:
             return None
         return Figures(float(result.cycles[0]), float(result.energy_pj[0]))
 
@@ -130,15 +140,35 @@ class AnalyticalModel:
         found = polish(self.evaluator(point), self.neighbourhood, point, score, until=until)
         return found.point, found.evaluations
 
-    def best_order(self, point: Point, score: Score) -> Point | None:
+    def best_orders(self, point: Point) -> list[Point]:
         """See `CostModel`."""
         orders = self.neighbourhood.all_orders(point)
         bounds = np.repeat(point.bounds[np.newaxis], len(orders), axis=0)
         result = self.evaluator(point).evaluate(self.neighbourhood.batch(bounds, orders), detail=False)
         if not result.fits[0]:
-            return None
+            return []
+        found: list[Point] = []
+        least = np.inf
+        for at in np.lexsort((result.energy_pj, result.cycles)):
+            if result.energy_pj[at] < least:
+                least = float(result.energy_pj[at])
+                found.append(Point(point.bounds, orders[at]))
+        return found
+
+    def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
+        """See `CostModel`."""
+        bounds, orders = self.neighbourhood.neighbours(point, True)
+        if not len(bounds):
+            return []
+        result = self.evaluator(point).evaluate(self.neighbourhood.batch(bounds, orders), detail=False)
         first, second = score(result)
-        return Point(point.bounds, orders[int(np.lexsort((second, first))[0])])
+        first = np.where(result.fits, first, np.inf)
+        found: dict[bytes, Point] = {}
+        for at in np.lexsort((second, first)):
+            if len(found) == most or not np.isfinite(first[at]):
+                break
+            found.setdefault(bounds[at].tobytes(), Point(bounds[at], orders[at]))
+        return list(found.values())
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
@@ -148,6 +178,7 @@ class AnalyticalModel:
             cycles_unit=cycles_unit,
             energy_unit_pj=energy_unit_pj,
             bounds=self.bounds,
+            mapping_rules=self.rules,
         )
 
 
@@ -166,8 +197,9 @@ class NetworkModel(AnalyticalModel):
         bounds: Mapping[Dim, Sequence[int]] | None = None,
         *,
         constants: Constants | None = None,
+        rules: MappingRules | None = None,
     ) -> None:
-        super().__init__(layer, architecture, bounds)
+        super().__init__(layer, architecture, bounds, rules)
         self.constants = constants or Constants()
 
     def make_evaluator(self, layer: Layer) -> _NetworkEvaluator:
@@ -183,6 +215,7 @@ class NetworkModel(AnalyticalModel):
             energy_unit_pj=energy_unit_pj,
             bounds=self.bounds,
             constants=self.constants,
+            mapping_rules=self.rules,
         )
 
 

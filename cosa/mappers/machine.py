@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal
 
 from cosa.analytical.constants import Constants
 from cosa.arch import Architecture
+from cosa.constraints import Constraints
 from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
-from cosa.mappers.certified import MAX_ROUNDS, Outcome, Search
+from cosa.mappers.certified import MAX_ROUNDS, Search
+from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, NetworkModel, outermost_only, padded_size
 from cosa.mappers.neighbours import Point
+from cosa.mappers.ranking import Answer
+from cosa.mapping_rules import MappingRules
 from cosa.mip.factors import prime_factors
 from cosa.mip.solver import solver_version
 from cosa.schedule import Provenance, Schedule, ScheduleTiming
@@ -22,7 +28,123 @@ OBJECTIVES = ("latency", "energy", "edp")
 MODELS = ("network", "analytical")
 ModelName = Literal["network", "analytical"]
 
+MAX_POOL = 1000
+"""Schedules that a pool or a front may have."""
+
 _PADDING_CHOICES = 3
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What all searches on the machine program share: the model, the search, and what provenances say of them."""
+
+    layer: Layer
+    architecture: Architecture
+    name: ModelName
+    bounds: Mapping[Dim, Sequence[int]]
+    constraints: Constraints | None
+    model: AnalyticalModel
+    search: Search
+    seed: int
+    started: float
+
+    def schedule(self, answer: Answer, provenance: Provenance) -> Schedule:
+        """The schedule of a mapping."""
+        nest = self.model.neighbourhood.nest(answer.point)
+        if broken := self.model.rules.broken(self.architecture, nest):
+            raise InfeasibleError(f"the schedule found does not keep to {self.model.rules.source}: {'; '.join(broken)}")
+        seconds = time.perf_counter() - self.started
+        timing = ScheduleTiming(build_seconds=0.0, solve_seconds=seconds, total_seconds=seconds)
+        figures = {"model_cycles": answer.figures.cycles, "model_energy_pj": answer.figures.energy_pj}
+        provenance = provenance.model_copy(update=figures)
+        padded = padded_size(self.layer, answer.point)
+        return Schedule.make(self.layer, self.architecture, nest, provenance, timing, padded)
+
+    def provenance(
+        self, objective: str, stopped_by: str, value: float, bound: float, notes: Sequence[str]
+    ) -> Provenance:
+        """Value and bound, with their gap where there is a bound."""
+        from cosa.version import version
+
+        gap = max(0.0, value / bound - 1) if bound > 0 else None
+        why = {"tight": "nothing was left to tighten in the program", "time": "time was up"}
+        stopped = [f"stopped because {why[stopped_by]}"] if stopped_by in why else []
+        return Provenance(
+            mapper="cosa",
+            version=version(),
+            objective=objective,
+            model=self.name,
+            seed=self.seed,
+            solver=solver_version(),
+            solver_status="time_limit" if stopped_by == "time" else "optimal",
+            objective_value=value,
+            bound=bound if bound > 0 else None,
+            gap=gap,
+            notes=(*notes, *stopped),
+        )
+
+    def covers(self) -> str:
+        """The space that bounds cover."""
+        padding = ", ".join(f"{dim} of {' or '.join(map(str, sizes))}" for dim, sizes in self.bounds.items())
+        accounting = {
+            "analytical": "Timeloop's accounting, words not rounded up to blocks, no reads from neighbours",
+            "network": "the predicted cycles of the simulated machine",
+        }[self.name]
+        constrained = f" that keep to {self.constraints.source}" if self.constraints else ""
+        return (
+            f"{accounting}; tile sizes that divide the bounds{f' ({padding})' if padding else ''}{constrained}; all "
+            "loop orders and spatial splits; every level keeps what the architecture says"
+        )
+
+
+def _task(
+    layer: Layer,
+    architecture: Architecture,
+    *,
+    model: str | None = None,
+    constants: Constants | None = None,
+    constraints: Constraints | None = None,
+    pad_percent: float = 0.0,
+    gap: float = 0.01,
+    time_limit_seconds: float = 60.0,
+    rounds: int = MAX_ROUNDS,
+    settle_ties: bool = True,
+    seed: int = 0,
+    threads: int = 1,
+    report: Callable[[str, float, float], None] | None = None,
+    count: int = 1,
+) -> _Task:
+    started = time.perf_counter()
+    name = _model_name(model, architecture)
+    require_room(layer, architecture)
+    bounds = padding_choices(layer, pad_percent)
+    rules = MappingRules() if constraints is None else constraints.rules(layer, architecture, bounds)
+    found_model = (
+        NetworkModel(layer, architecture, bounds, constants=constants, rules=rules)
+        if name == "network"
+        else AnalyticalModel(layer, architecture, bounds, rules)
+    )
+    start = [point for point in starting_points(layer, architecture, found_model) if found_model.figures(point)]
+    if not start:
+        neighbourhood = found_model.neighbourhood
+        start = [
+            feasible_point(
+                layer, architecture, neighbourhood, bounds=bounds, time_limit_seconds=time_limit_seconds, seed=seed
+            )
+        ]
+    search = Search(
+        model=found_model,
+        start=start,
+        gap=gap,
+        time_limit_seconds=max(0.0, time_limit_seconds - (time.perf_counter() - started)),
+        seed=seed,
+        threads=threads,
+        rounds=rounds,
+        settle_ties=settle_ties,
+        count=count,
+        report=report,
+    )
+    return _Task(layer, architecture, name, bounds, constraints, found_model, search, seed, started)
 
 
 def map_layer(
@@ -32,6 +154,7 @@ def map_layer(
     objective: str = "latency",
     model: str | None = None,
     constants: Constants | None = None,
+    constraints: Constraints | None = None,
     pad_percent: float = 0.0,
     gap: float = 0.01,
     time_limit_seconds: float = 60.0,
@@ -50,6 +173,7 @@ def map_layer(
     model: ``network``, the simulated machine, or ``analytical``, Timeloop's accounting (None: network where the
         architecture has a mesh, else analytical).
     constants: weights of the network model's prediction (None: the defaults).
+    constraints: what the schedule must keep to (None: nothing but the architecture).
     pad_percent: by how much a dimension may be padded where that pays.
     gap: distance of the answer from the proven bound, in linear units, at which to stop.
     time_limit_seconds: for everything; the best by then is the answer.
@@ -59,23 +183,20 @@ def map_layer(
 
     Raises
     ------
-    InputError: there is no such objective or model, or the architecture has no mesh for the network model.
-    InfeasibleError: nothing fits the architecture; the message says which level and tensor.
+    InputError: there is no such objective or model, the architecture has no mesh for the network model, or constraints
+        name what is not there.
+    InfeasibleError: nothing fits the architecture and the constraints; the message says what contradicts what, and the
+        smallest change that lets a schedule in.
     SolverError: the solver failed.
     """
-    started = time.perf_counter()
     _check_name("--objective", objective, OBJECTIVES)
-    name = _model_name(model, architecture)
-    require_room(layer, architecture)
-    bounds = padding_choices(layer, pad_percent)
-    found_model = (
-        NetworkModel(layer, architecture, bounds, constants=constants)
-        if name == "network"
-        else AnalyticalModel(layer, architecture, bounds)
-    )
-    search = Search(
-        model=found_model,
-        start=starting_points(layer, architecture, found_model),
+    task = _task(
+        layer,
+        architecture,
+        model=model,
+        constants=constants,
+        constraints=constraints,
+        pad_percent=pad_percent,
         gap=gap,
         time_limit_seconds=time_limit_seconds,
         rounds=rounds,
@@ -84,20 +205,89 @@ def map_layer(
         threads=threads,
         report=report,
     )
-    outcome = search.run(objective)
-    floor = search.floor(outcome) if name == "network" and objective == "latency" else None
-    point = outcome.answer.point
-    timing = ScheduleTiming(
-        build_seconds=0.0, solve_seconds=outcome.seconds, total_seconds=time.perf_counter() - started
-    )
-    return Schedule.make(
-        layer,
-        architecture,
-        found_model.neighbourhood.nest(point),
-        _provenance(outcome, objective, name, floor, bounds, seed),
-        timing,
-        padded_size(layer, point),
-    )
+    outcome = task.search.run(objective)
+    notes = [f"the bound covers {task.covers()}"]
+    floor = task.search.floor(outcome) if task.name == "network" and objective == "latency" else None
+    if floor:
+        notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")
+    provenance = task.provenance(objective, outcome.stopped_by, outcome.value, outcome.bound, notes)
+    return task.schedule(outcome.answer, provenance.model_copy(update={"machine_bound_cycles": floor or None}))
+
+
+def map_pool(
+    layer: Layer,
+    architecture: Architecture,
+    count: int,
+    *,
+    objective: str = "latency",
+    **options: Any,
+) -> list[Schedule]:
+    """The best schedules of a layer, each with other factors, in the best of its loop orders; the best first.
+
+    `bound` of each: no schedule that is not listed has a value below it. Fewer than `count` where there are no more.
+
+    Parameters
+    ----------
+    count: how many, 1 to 1000.
+    objective: as of `map_layer`.
+    options: its other options.
+
+    Raises
+    ------
+    As `map_layer`.
+    """
+    _check_name("--objective", objective, OBJECTIVES)
+    if not 1 <= count <= MAX_POOL:
+        raise InputError("out of range", source="--pool", value=count, allowed=f"a whole number from 1 to {MAX_POOL}")
+    task = _task(layer, architecture, count=count, **options)
+    outcome = task.search.run(objective)
+    found = []
+    for number, answer in enumerate(outcome.answers, start=1):
+        value = answer.figures.value(objective)[0]
+        listed = f"number {number} of the {len(outcome.answers)} best, each with other factors"
+        others = "there are no others" if outcome.bound == inf else "the bound is that of schedules not listed"
+        notes = [f"{listed}; {others}", f"the bound covers {task.covers()}"]
+        provenance = task.provenance(objective, outcome.stopped_by, value, min(outcome.bound, value), notes)
+        found.append(task.schedule(answer, provenance))
+    return found
+
+
+def map_front(
+    layer: Layer,
+    architecture: Architecture,
+    points: int,
+    **options: Any,
+) -> list[Schedule]:
+    """Schedules from the least cycles to the least energy: the least energy within ever more cycles.
+
+    Objective value and bound are energies (pJ): no schedule in at most as many cycles takes less than the bound.
+
+    Parameters
+    ----------
+    points: how many, 2 to 1000; fewer come back where several caps on cycles have one schedule.
+    options: those of `map_layer`, without the objective.
+
+    Raises
+    ------
+    As `map_layer`.
+    """
+    if not 2 <= points <= MAX_POOL:
+        raise InputError(
+            "out of range", source="--points", value=points, allowed=f"a whole number from 2 to {MAX_POOL}"
+        )
+    task = _task(layer, architecture, **options)
+    front, stopped_by = task.search.front(points)
+    found = []
+    for number, point in enumerate(front, start=1):
+        figures = point.answer.figures
+        notes = [
+            f"point {number} of {len(front)}: the bound is of the energy (pJ) of schedules in at most "
+            f"{point.most_cycles:,.0f} cycles",
+            f"the bound covers {task.covers()}",
+        ]
+        provenance = task.provenance("pareto", stopped_by, figures.energy_pj, point.bound_pj, notes)
+        found.append(task.schedule(point.answer, provenance))
+    return found
 
 
 def _check_name(option: str, name: str, allowed: Sequence[str]) -> None:
@@ -149,44 +339,3 @@ def starting_points(layer: Layer, architecture: Architecture, model: AnalyticalM
     except (InputError, InfeasibleError, SolverError):
         return points
     return [model.neighbourhood.of_nest(schedule.nest), *points]
-
-
-def _provenance(
-    outcome: Outcome,
-    objective: str,
-    model: ModelName,
-    floor: float | None,
-    bounds: Mapping[Dim, Sequence[int]],
-    seed: int,
-) -> Provenance:
-    from cosa.version import version
-
-    padding = ", ".join(f"{dim} of {' or '.join(map(str, sizes))}" for dim, sizes in bounds.items())
-    accounting = {
-        "analytical": "Timeloop's accounting, words not rounded up to blocks, no reads from neighbours",
-        "network": "the predicted cycles of the simulated machine",
-    }[model]
-    covers = (
-        f"{accounting}; tile sizes that divide the bounds{f' ({padding})' if padding else ''}; all loop orders and "
-        "spatial splits; every level keeps what the architecture says"
-    )
-    notes = [f"the bound covers {covers}"]
-    if outcome.stopped_by != "gap":
-        why = {"tight": "nothing was left to tighten in the program", "time": "time was up"}[outcome.stopped_by]
-        notes.append(f"stopped because {why}")
-    if floor:
-        notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")
-    return Provenance(
-        mapper="cosa",
-        version=version(),
-        objective=objective,
-        model=model,
-        seed=seed,
-        solver=solver_version(),
-        solver_status={"gap": "optimal", "tight": "optimal", "time": "time_limit"}[outcome.stopped_by],
-        objective_value=outcome.value,
-        bound=outcome.bound or None,
-        gap=outcome.gap if outcome.bound else None,
-        machine_bound_cycles=floor or None,
-        notes=tuple(notes),
-    )

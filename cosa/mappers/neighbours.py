@@ -19,9 +19,10 @@ import numpy.typing as npt
 from cosa.analytical.batch import SPATIAL_AXES, MappingBatch
 from cosa.arch import Architecture
 from cosa.mappers.nests import split_over_axes
+from cosa.mapping_rules import Block, MappingRules
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import Kind, order
-from cosa.schedule import Loop, ScheduleLevel
+from cosa.schedule import Axis, Loop, ScheduleLevel
 from cosa.workload import DIMS, TENSORS, Dim
 
 Array = npt.NDArray[Any]
@@ -40,6 +41,15 @@ INNERMOST: tuple[tuple[Dim, ...], ...] = (
 """Orders worth trying, by their innermost loops from the inside out: what stays, and which way a window slides."""
 
 
+def _orders_within(blocks: Sequence[Block], innermost: Sequence[Sequence[Dim]]) -> list[tuple[Dim, ...]]:
+    """Orders (innermost loops from the inside out) of blocks, with each of their loops innermost once, and around them
+    the orders of a table."""
+    turned = [[(first, *(dim for dim in block if dim != first)) for first in block] for block in blocks]
+    named = [tuple(dim for part in parts for dim in part) for parts in product(*turned)]
+    found = [(*inside, *(dim for dim in rest if dim not in inside)) for inside in named for rest in innermost]
+    return list(dict.fromkeys(found))
+
+
 def _permutation(innermost: Sequence[Dim]) -> list[int]:
     """Dimension numbers, outer to inner."""
     inside_out = [*innermost, *(dim for dim in reversed(order(DIMS, ())) if dim not in innermost)]
@@ -55,11 +65,27 @@ class Point:
 
 
 class Neighbourhood:
-    """Mappings of one architecture, with a table of loop orders."""
+    """Mappings of one architecture, with a table of loop orders.
 
-    def __init__(self, architecture: Architecture, innermost: Sequence[Sequence[Dim]] = INNERMOST) -> None:
-        self.architecture = architecture
-        self.innermost = tuple(tuple(dims) for dims in innermost)
+    Parameters
+    ----------
+    rules: what mappings must keep to; where they state the order of a level, the table has orders of its own for it.
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        innermost: Sequence[Sequence[Dim]] = INNERMOST,
+        rules: MappingRules | None = None,
+    ) -> None:
+        self.architecture, self.rules = architecture, rules or MappingRules()
+        table = [tuple(dims) for dims in innermost]
+        self._choices: list[tuple[int, ...]] = [tuple(range(len(table)))] * len(architecture.levels)
+        for level, blocks in self.rules.blocks.items():
+            choices = _orders_within(blocks, innermost)
+            table += [order for order in choices if order not in table]
+            self._choices[level] = tuple(table.index(order) for order in choices)
+        self.innermost = tuple(table)
         self._permutations = np.array([_permutation(dims) for dims in self.innermost], np.uint8)
         self._instances = [x * y for x, y in (architecture.fanout(level) for level in self._levels)]
 
@@ -72,7 +98,7 @@ class Neighbourhood:
         found = np.ones((2, len(self._levels), len(DIMS)), np.int64)
         for (level, dim, kind), bound in bounds.items():
             found[int(kind == "spatial"), level, DIMS.index(dim)] = bound
-        orders = [self._order(innermost.get(level, ())) for level in self._levels]
+        orders = [self._order(level, innermost.get(level, ())) for level in self._levels]
         return Point(found, np.array(orders, np.int64))
 
     def of_nest(self, nest: Sequence[ScheduleLevel]) -> Point:
@@ -85,8 +111,8 @@ class Neighbourhood:
             innermost[level] = tuple(loop.dim for loop in reversed(entry.temporal) if loop.bound > 1)
         return self.point(bounds, innermost)
 
-    def _order(self, innermost: Sequence[Dim]) -> int:
-        """The order of the table that agrees longest with the wish."""
+    def _order(self, level: int, innermost: Sequence[Dim]) -> int:
+        """The order of the table for a level that agrees longest with the wish."""
 
         def agreement(dims: tuple[Dim, ...]) -> int:
             same = 0
@@ -96,7 +122,7 @@ class Neighbourhood:
                 same += 1
             return same
 
-        return max(range(len(self.innermost)), key=lambda number: agreement(self.innermost[number]))
+        return max(self._choices[level], key=lambda number: agreement(self.innermost[number]))
 
     def nest(self, point: Point) -> tuple[ScheduleLevel, ...]:
         """A mapping as a nest, outermost level first; spatial loops run along x and y where they fit so."""
@@ -109,27 +135,38 @@ class Neighbourhood:
                 if temporal[dim] > 1
             ]
             along: dict[Dim, int] = {DIMS[dim]: int(spatial[dim]) for dim in np.flatnonzero(spatial > 1)}
-            for name, bound, axis in split_over_axes(along, *self.architecture.fanout(level)):
+            for name, bound, axis in self._placed(level, along):
                 loops.append(Loop(dim=name, bound=bound, kind="spatial", axis=axis))
             found.append(ScheduleLevel(level=entry.name, keeps=entry.keeps, loops=tuple(loops)))
         return tuple(found[::-1])
 
+    def _placed(self, level: int, along: dict[Dim, int]) -> list[tuple[Dim, int, Axis]]:
+        if level not in self.rules.axes:
+            return split_over_axes(along, *self.architecture.fanout(level))
+        x, _ = self.rules.axes[level]
+        return [(dim, along[dim], "x" if dim in x else "y") for dim in order(list(along), ())]
+
+    def allows(self, bounds: Array) -> Array:
+        """Which mappings keep to the rules; bounds [n, 2, level, dimension]."""
+        fine: Array = self.rules.allows(bounds)
+        return fine
+
     def neighbours(self, point: Point, exchanges: bool) -> tuple[Array, Array]:
         """All neighbours: bounds [n, 2, level, dimension] and orders [n, level].
 
-        Within fan-outs; capacities are not looked at. `exchanges`: pairs of moves as well.
+        Within fan-outs and rules; capacities are not looked at. `exchanges`: pairs of moves as well.
         """
         moves = self._moves(point)
         moved = [_applied(point.bounds, (move,)) for move in moves]
         if exchanges:
             moved += self._exchanges(point, moves)
         bounds = np.array(moved).reshape(-1, *point.bounds.shape)
-        bounds = bounds[self._within_fanouts(bounds)]
+        bounds = bounds[self._within_fanouts(bounds) & self.allows(bounds)]
         orders = np.repeat(point.orders[np.newaxis], len(bounds), axis=0)
         other_orders = []
         for level in self._levels:
             if (point.bounds[0, level] > 1).sum() > 0:
-                for number in range(len(self.innermost)):
+                for number in self._choices[level]:
                     if number != point.orders[level]:
                         changed = point.orders.copy()
                         changed[level] = number
@@ -145,8 +182,8 @@ class Neighbourhood:
         for level in self._levels:
             loops = point.bounds[0, level] > 1
             distinct: dict[tuple[int, ...], int] = {}
-            for number, permutation in enumerate(self._permutations):
-                distinct.setdefault(tuple(int(dim) for dim in permutation if loops[dim]), number)
+            for number in self._choices[level]:
+                distinct.setdefault(tuple(int(dim) for dim in self._permutations[number] if loops[dim]), number)
             choices.append(list(distinct.values()))
         return np.array(list(product(*choices)), np.int64)
 

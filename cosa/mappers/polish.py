@@ -63,8 +63,8 @@ def polish(
         evaluations += len(bounds)
         result = evaluator.evaluate(neighbourhood.batch(bounds, orders), detail=False)
         first, second = score(result)
-        first = np.where(result.fits, first, np.inf)
-        return first, second, result.fits
+        fits = result.fits & neighbourhood.allows(bounds)
+        return np.where(fits, first, np.inf), second, fits
 
     first, second, fits = look(start.bounds[np.newaxis], start.orders[np.newaxis])
     best = Polished(start, float(first[0]), float(second[0]), 1, bool(fits[0]))

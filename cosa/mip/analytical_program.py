@@ -24,6 +24,7 @@ from typing import Any
 from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
 from cosa.analytical.footprint import box_words
 from cosa.arch import Architecture
+from cosa.mapping_rules import MappingRules
 from cosa.mip.orders import Orders, Rule
 from cosa.mip.powers import Power
 from cosa.mip.quantities import Expression
@@ -39,7 +40,7 @@ class AnalyticalProgram(Space):
 
     Parameters
     ----------
-    layer, architecture, bounds: as for `Space`.
+    layer, architecture, bounds, mapping_rules: as for `Space`.
     cycles_unit, energy_unit_pj: near the values of interest; `cycles` and `energy` count in them.
     """
 
@@ -53,8 +54,9 @@ class AnalyticalProgram(Space):
         cycles_unit: float,
         energy_unit_pj: float,
         bounds: Mapping[Dim, Sequence[int]] | None = None,
+        mapping_rules: MappingRules | None = None,
     ) -> None:
-        super().__init__(layer, architecture, bounds)
+        super().__init__(layer, architecture, bounds, mapping_rules)
         self.orders = Orders(self, self.rule)
         self.cycles_unit, self.energy_unit_pj = cycles_unit, energy_unit_pj
         self.powers: list[Power] = []

@@ -13,6 +13,7 @@ from typing import Any
 
 from cosa.analytical.constants import Constants
 from cosa.arch import Architecture
+from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.orders import Rule
 from cosa.mip.quantities import Expression
@@ -40,10 +41,18 @@ class NetworkProgram(AnalyticalProgram):
         energy_unit_pj: float,
         bounds: Mapping[Dim, Sequence[int]] | None = None,
         constants: Constants | None = None,
+        mapping_rules: MappingRules | None = None,
     ) -> None:
         self.constants = constants or Constants()
         self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
-        super().__init__(layer, architecture, cycles_unit=cycles_unit, energy_unit_pj=energy_unit_pj, bounds=bounds)
+        super().__init__(
+            layer,
+            architecture,
+            cycles_unit=cycles_unit,
+            energy_unit_pj=energy_unit_pj,
+            bounds=bounds,
+            mapping_rules=mapping_rules,
+        )
 
     # Flits
 

@@ -9,6 +9,10 @@ its relevant loops stands before.
 Where a window slides over the inputs, the innermost loop that moves them decides as well: along its axis only a strip
 is new. So a mode names that loop too.
 
+Constraints may state the order of a level, or part of it: blocks of loops that stand innermost, one around the other.
+Loops of a block pass a tensor by if all that move it in the blocks further in have a bound of 1; the modes are then
+about the loops that are left.
+
 `rule` says who remembers: ``timeloop``: the strip only if the sliding loop is the innermost of all (rule 3 of
 `cosa.analytical.timeloop`); ``exact``: if it is the innermost of those that move the inputs.
 """
@@ -42,7 +46,7 @@ class Orders:
         ]
         self.modes: dict[tuple[int, Tensor], Any] = {}
         self.sliding: dict[tuple[int, Dim], Any] = {}
-        self._clear: dict[tuple[int, Tensor | None], Any] = {}
+        self._clear: dict[tuple[int, frozenset[Dim]], Any] = {}
         self._slides: dict[int, Expression] = {}
         self._visits: dict[tuple[Tensor, int], Expression] = {}
         self._credits: dict[int, Expression] = {}
@@ -54,8 +58,16 @@ class Orders:
 
     def _add_sliding(self, level: int) -> None:
         dims = [dim for axis in self._axes for dim in (axis.outputs, axis.taps)]
+        named = self.space.mapping_rules.named(level)
         for dim in dims:
             self.sliding[level, dim] = self.space.new_variable("binary")
+            inside = self._inside(level, dim)
+            if self.rule == "exact":
+                inside &= RELEVANT["inputs"]
+            if inside:
+                self.space.require(self.sliding[level, dim] <= self.clear(level, inside))
+            if dim in named:
+                continue
             blocking: tuple[Tensor, ...] = ("outputs",) if dim in GROUPS["weights"] else ("weights",)
             if self.rule == "timeloop":
                 blocking = (*blocking, "inputs")
@@ -63,18 +75,26 @@ class Orders:
         if dims:
             self.space.require(sum(self.sliding[level, dim] for dim in dims) <= 1)
 
-    def clear(self, level: int, tensor: Tensor | None) -> Any:
-        """A binary that may be 1 only where no temporal loop of a level moves a tensor (None: where it has none)."""
-        if (level, tensor) not in self._clear:
+    def _inside(self, level: int, dim: Dim) -> frozenset[Dim]:
+        """The loops that constraints put inside one over `dim`."""
+        inside: list[Dim] = []
+        for block in self.space.mapping_rules.blocks.get(level, ()):
+            if dim in block:
+                break
+            inside += block
+        return frozenset(inside)
+
+    def clear(self, level: int, dims: frozenset[Dim]) -> Any:
+        """A binary that may be 1 only where a level has no temporal loop over any of these dimensions."""
+        if (level, dims) not in self._clear:
             binary = self.space.new_variable("binary")
-            dims = DIMS if tensor is None else RELEVANT[tensor]
             for dim in DIMS:
                 for prime, multiplicity in self.space.factors[dim].items():
                     count = self.space.counts.get((level, dim, prime, "temporal"))
                     if dim in dims and count is not None:
                         self.space.require(count <= multiplicity - multiplicity * binary)
-            self._clear[level, tensor] = binary
-        return self._clear[level, tensor]
+            self._clear[level, dims] = binary
+        return self._clear[level, dims]
 
     def log_visits(self, tensor: Tensor, child: int) -> Expression:
         """Log of how many tiles a level holds one after another; `child` -1: the words of a MAC, which holds none."""
@@ -88,20 +108,35 @@ class Orders:
         if child < 0:
             return sum((space.log_loops(DIMS, level, ("temporal",)) for level in outside), 0.0)
         moving = [dim for dim in DIMS if dim in RELEVANT[tensor]]
-        staying = GROUPS[tensor]
-        longest = sum(log2(space.longest(dim)) for dim in staying)
         for level in outside:
             total = total + space.log_loops(moving, level, ("temporal",))
-            loops = space.log_loops(staying, level, ("temporal",))
-            if longest == 0:
-                continue
-            counted, skipped = space.new_variable("continuous", longest), space.new_variable("binary")
-            space.require(counted >= loops - longest * skipped)
-            space.require(skipped <= self.modes[level, tensor] + self.clear(level, tensor))
-            for inner in range(child + 1, level):
-                space.require(skipped <= self.clear(inner, tensor))
-            total = total + counted
+            for staying, inside, free in self._staying(level, tensor):
+                longest = sum(log2(space.longest(dim)) for dim in staying)
+                if longest == 0:
+                    continue
+                loops = space.log_loops(staying, level, ("temporal",))
+                counted, skipped = space.new_variable("continuous", longest), space.new_variable("binary")
+                space.require(counted >= loops - longest * skipped)
+                if inside:
+                    space.require(skipped <= self.clear(level, inside))
+                if free:
+                    space.require(skipped <= self.modes[level, tensor] + self.clear(level, RELEVANT[tensor]))
+                for inner in range(child + 1, level):
+                    space.require(skipped <= self.clear(inner, RELEVANT[tensor]))
+                total = total + counted
         return total
+
+    def _staying(self, level: int, tensor: Tensor) -> list[tuple[tuple[Dim, ...], frozenset[Dim], bool]]:
+        """Loops of a level that leave a tensor where it is: those of a block, which loops that move it stand inside of
+        them, and whether their place is free."""
+        named = self.space.mapping_rules.named(level)
+        free = tuple(dim for dim in GROUPS[tensor] if dim not in named)
+        found = [(free, frozenset(named) & RELEVANT[tensor], True)]
+        for block in self.space.mapping_rules.blocks.get(level, ()):
+            dims = tuple(dim for dim in block if dim in GROUPS[tensor])
+            if dims:
+                found.append((dims, self._inside(level, dims[0]) & RELEVANT[tensor], False))
+        return found
 
     def log_fetched(self, tensor: Tensor, child: int) -> Expression:
         """Log of the words that one instance of a level fetches (at most so many where a window slides)."""
@@ -139,13 +174,13 @@ class Orders:
 
     def _add_slide(self, child: int, dim: Dim, slides: Any) -> None:
         """`slides` needs a level whose innermost moving loop is over `dim`, and nothing that moves further in."""
-        remembered: Tensor | None = None if self.rule == "timeloop" else "inputs"
+        moving = frozenset(DIMS) if self.rule == "timeloop" else RELEVANT["inputs"]
         at = []
         for level in range(child + 1, len(self.space.architecture.levels)):
             here = self.space.new_variable("binary")
             self.space.require(here <= self.sliding[level, dim])
             for inner in range(child + 1, level):
-                self.space.require(here <= self.clear(inner, remembered))
+                self.space.require(here <= self.clear(inner, moving))
             at.append(here)
         self.space.require(slides <= sum(at))
 
@@ -203,11 +238,15 @@ class Orders:
         for level in self._levels:
             tensor = max(TENSORS, key=lambda name: self.modes[level, name].value)
             slides = [dim for (at, dim), binary in self.sliding.items() if at == level and binary.value > 0.5]
-            group = GROUPS[tensor]
-            if self.rule == "timeloop" or not slides or slides[0] in group:
-                found[level] = (*slides, *(dim for dim in group if dim not in slides))
+            named = self.space.mapping_rules.named(level)
+            group = tuple(dim for dim in GROUPS[tensor] if dim not in named)
+            if self.rule == "timeloop" or not slides or slides[0] in group or slides[0] in named:
+                free = (*slides, *(dim for dim in group if dim not in slides))
             else:
-                found[level] = (*group, *slides)
+                free = (*group, *slides)
+            for block in self.space.mapping_rules.blocks.get(level, ()):
+                found[level] = (*found.get(level, ()), *sorted(block, key=lambda dim: dim not in slides))
+            found[level] = (*found.get(level, ()), *(dim for dim in free if dim not in named))
         return found
 
 

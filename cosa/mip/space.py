@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from math import log2, prod
 from typing import Any
 
-from cosa.arch import Architecture
+from cosa.arch import Architecture, Limit
+from cosa.mapping_rules import MappingRules, ProductRule
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import KINDS, Axis, Expression, Kind, sliding_axes
 from cosa.mip.spans import ExtentTable, extent_table, log_span
@@ -42,14 +43,20 @@ class Space:
     layer, architecture: what to schedule, and on what.
     bounds: for a dimension, the bounds it may be padded to, the layer's own among them (default: the layer's alone).
         One of them is chosen in the same program.
+    mapping_rules: what mappings must keep to besides (default: nothing).
     """
 
     def __init__(
-        self, layer: Layer, architecture: Architecture, bounds: Mapping[Dim, Sequence[int]] | None = None
+        self,
+        layer: Layer,
+        architecture: Architecture,
+        bounds: Mapping[Dim, Sequence[int]] | None = None,
+        mapping_rules: MappingRules | None = None,
     ) -> None:
         from pyomo.core import ConcreteModel, ConstraintList
 
         self.layer, self.architecture = layer, architecture
+        self.mapping_rules = mapping_rules or MappingRules()
         self.bounds: dict[Dim, tuple[int, ...]] = {
             dim: tuple(sorted(set((bounds or {}).get(dim, (layer.bounds[dim],))))) for dim in DIMS
         }
@@ -69,13 +76,16 @@ class Space:
         self._variables = 0
         self._add_counts()
         self._add_fanouts()
+        self._add_rules()
 
     # Building
 
     def require(self, row: Any) -> None:
-        """Add a constraint. Rows without variables (a dimension of 1) hold trivially and are left out."""
+        """Add a constraint. Rows without variables (a dimension of 1) that hold are left out."""
         if row is True or (not isinstance(row, bool) and row.is_constant()):
             return
+        if row is False:
+            row = self.new_variable("continuous", 0.0) >= 1
         self.model.rows.add(row)
 
     def new_variable(self, kind: str, upper: float | None = None) -> Any:
@@ -101,7 +111,7 @@ class Space:
             for prime, multiplicity in primes.items():
                 placed = []
                 for level in range(len(self.architecture.levels)):
-                    instances = prod(self.architecture.fanout(level))
+                    instances = self.most_instances(level)
                     for kind in KINDS:
                         upper = multiplicity
                         if kind == "spatial":
@@ -119,6 +129,10 @@ class Space:
                     )
                 self.require(sum(placed) == wanted)
 
+    def most_instances(self, level: int) -> int:
+        """Instances that spatial loops of a level may spread over."""
+        return prod(self.architecture.fanout(level))
+
     def _add_fanouts(self) -> None:
         """Fan-outs and limits, half a unit up: whole numbers within pass, with tolerance to spare."""
         for level in range(len(self.architecture.levels)):
@@ -126,9 +140,33 @@ class Space:
             if instances > 1:
                 self.require(self.log_loops(DIMS, level, ("spatial",)) <= log2(instances + 0.5))
         for limit in self.architecture.limits:
-            places = {(self.architecture.level_index(place.level), place.kind) for place in limit.over}
-            logs = sum(self.log_loops(DIMS, level, (kind,)) for level, kind in sorted(places))
-            self.require(logs <= log2(limit.most + 0.5))
+            self.require(self.log_limited(limit) <= log2(limit.most + 0.5))
+
+    def log_limited(self, limit: Limit) -> Expression:
+        """Log of the product of loops that a limit is about."""
+        places = {(self.architecture.level_index(place.level), place.kind) for place in limit.over}
+        return sum((self.log_loops(DIMS, level, (kind,)) for level, kind in sorted(places)), 0.0)
+
+    def _add_rules(self) -> None:
+        """Products that mappings must keep to; a factor that is fixed fixes the counts of its primes."""
+        for rule in self.mapping_rules.products:
+            if rule.equal and len(rule.dims) == 1:
+                wanted = prime_factors(rule.least)
+                dim = rule.dims[0]
+                for prime in {*wanted, *self.factors[dim]}:
+                    places = [(level, dim, prime, kind) for level in rule.levels for kind in rule.kinds]
+                    placed = sum((self.counts[place] for place in places if place in self.counts), 0)
+                    self.require(placed == wanted.get(prime, 0))
+                continue
+            product = self.log_rule(rule)
+            if rule.least > 1:
+                self.require(product >= log2(rule.least - 0.5))
+            if rule.most is not None:
+                self.require(product <= log2(rule.most + 0.5))
+
+    def log_rule(self, rule: ProductRule) -> Expression:
+        """Log of the product that a rule is about."""
+        return self.weighted(rule.levels, rule.dims, rule.kinds, log2)
 
     # Quantities
 
