@@ -250,6 +250,7 @@ def models(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 def test_every_field_is_described() -> None:
     from cosa.analytical.constants import Constants
+    from cosa.constraints import Constraints
     from cosa.mip.objective import Weights
     from cosa.schedule import Schedule
     from dram.config import DramConfig
@@ -265,6 +266,7 @@ def test_every_field_is_described() -> None:
         for root in (
             Schedule,
             Constants,
+            Constraints,
             Weights,
             Result,
             NetworkResult,
@@ -326,10 +328,12 @@ def test_every_script_is_described() -> None:
 
 def test_everything_shipped_is_described() -> None:
     from cosa.arch import architecture_names
+    from cosa.constraints import constraint_names
     from cosa.networks import network_names
     from dram.devices import device_names
 
     assert set(network_names()) <= words_in_code("networks")
+    assert set(constraint_names()) <= words_in_code("machine-program")
     assert set(architecture_names()) | set(device_names()) <= words_in_code("architecture")
 
 

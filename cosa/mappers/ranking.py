@@ -86,7 +86,7 @@ class Ranking:
         if same is not None:
             if value >= self._value(same):
                 return
-            self.entries.remove(same)
+            self.entries = [entry for entry in self.entries if entry is not same]
         self.entries.append(kept)
         self.entries.sort(key=self._value)
         del self.entries[self.most :]

@@ -43,12 +43,12 @@ def factors(schedule: Schedule) -> tuple[tuple[str, str, int, str], ...]:
     )
 
 
-@pytest.mark.parametrize("objective", ("latency", "energy", "edp"))
+@pytest.mark.parametrize("objective", ("latency", "edp"))
 def test_the_pool_has_the_best_of_all(objective: str) -> None:
     layer = small_layer(**LAYER)
     pool = map_pool(layer, small_architecture(), 6, objective=objective, gap=1e-3)
     cycles, energy = every_figure(layer)
-    values = {"latency": cycles, "energy": energy, "edp": cycles * energy}[objective]
+    values = {"latency": cycles, "edp": cycles * energy}[objective]
     best = np.sort(values.min(axis=0))
     found = [schedule.provenance.objective_value for schedule in pool]
     assert found == pytest.approx(best[:6].tolist())
@@ -60,16 +60,16 @@ def test_the_pool_has_the_best_of_all(objective: str) -> None:
 
 
 def test_values_that_differ_come_in_their_order_with_a_proof() -> None:
-    """Energies of the ten best are not all alike, so a bound that stopped at the first would not do."""
+    """Energies of the seven best are not all alike, so a bound that stopped at the first would not do."""
     layer = small_layer(**LAYER)
-    pool = map_pool(layer, small_architecture(), 10, objective="energy", gap=1e-4)
+    pool = map_pool(layer, small_architecture(), 7, objective="energy", gap=1e-3)
     values = [schedule.provenance.objective_value or 0.0 for schedule in pool]
     assert values == sorted(values)
     _, energy = every_figure(layer)
-    assert values == pytest.approx(np.sort(energy.min(axis=0))[:10].tolist())
+    assert values == pytest.approx(np.sort(energy.min(axis=0))[:7].tolist())
     last = pool[-1].provenance
     assert values[-1] > values[0] * 1.001
-    assert last.gap is not None and last.gap <= 0.05
+    assert last.gap is not None and last.gap <= 1e-3
     assert (last.bound or 0) > values[0]
 
 
