@@ -139,7 +139,7 @@ class Accelerator:
             for endpoint in dram_endpoints
         ]
         chunked = architecture.machine.chunk_packets is not None
-        self.dram = DramSide(self.dram_ports, layout, self.network, self._nearest, chunked)
+        self.dram = DramSide(self.env, self.dram_ports, layout, self.network, self._nearest, chunked)
         self.global_buffer = parts.global_buffer(
             self.env,
             tuple(buffer_endpoints),
@@ -315,7 +315,7 @@ class Accelerator:
         started = time.perf_counter()
         env = self.env
         from_dram, from_buffer = self._feeds()
-        feeds = [*self.dram.start(env, from_dram), *self.global_buffer.start(from_buffer)]
+        feeds = [*self.dram.start(from_dram), *self.global_buffer.start(from_buffer)]
         roots = [self.pes[number] for number in self.roots]
         self.home.start(roots)
         partial_bits = self.traffic.word_bits("outputs", finished=False)

@@ -14,8 +14,10 @@ from dram.system import DramSystem
 from nocsim.accelerator import Accelerator
 from nocsim.dram_port import READ, WRITE
 from nocsim.dram_setup import dram_data
+from nocsim.pe import ProcessingElement
 from nocsim.result import DramClocks, Extrapolation, PeCycles
 from nocsim.sampling import Spread, spread
+from nocsim.waits import CAUSES, Cause, Resource, by_resource
 
 Name = TypeVar("Name", bound=str)
 
@@ -30,7 +32,6 @@ def machine_bound(accelerator: Accelerator) -> Bound:
 def accounts(accelerator: Accelerator) -> tuple[int, tuple[PeCycles, ...]]:
     """The total in cycles, and every PE's cycles, which add up to it."""
     total = accelerator.end_cycle
-    waits = {number: dict(pe.waiting_cycles) for number, pe in accelerator.pes.items()}
     if accelerator.plan is not None:
         total = _whole_cycles(accelerator)
     noc = accelerator.architecture.require_noc()
@@ -42,7 +43,7 @@ def accounts(accelerator: Accelerator) -> tuple[int, tuple[PeCycles, ...]]:
             continue
         # Not known of a PE that had not finished when the run was ended.
         tail = max(0, pe.finished_cycle - pe.computed_cycle)
-        own = waits[number]
+        own: dict[Cause, int] = pe.waiting_cycles
         if accelerator.plan is not None:
             # Each PE's sampled periods say a little something else; the total is the same for all.
             over = max(0, accelerator.end_cycle - pe.finished_cycle) if pe.finished_cycle else 0
@@ -60,9 +61,19 @@ def accounts(accelerator: Accelerator) -> tuple[int, tuple[PeCycles, ...]]:
                 waiting_partial_sums=own["partial_sums"],
                 drain=own["drain"] + tail,
                 idle=total - known,
+                waiting=_waiting(pe, own),
             )
         )
     return total, tuple(found)
+
+
+def _waiting(pe: ProcessingElement, cycles: Mapping[Cause, int]) -> dict[Cause, dict[Resource, int]]:
+    """The cycles of each wait by resource, in the proportions in which it waited; the last outputs on top."""
+    found = {cause: scaled(pe.waits[cause], cycles[cause]) for cause in CAUSES}
+    for resource, n_cycles in pe.tail:
+        found["drain"][resource] += n_cycles
+    split = {cause: by_resource(cycles.items()) for cause, cycles in found.items()}
+    return {cause: cycles for cause, cycles in split.items() if cycles}
 
 
 def _pe(
@@ -76,6 +87,7 @@ def _pe(
     waiting_partial_sums: int = 0,
     drain: int = 0,
     idle: int = 0,
+    waiting: dict[Cause, dict[Resource, int]] | None = None,
 ) -> PeCycles:
     return PeCycles(
         pe=number,
@@ -88,6 +100,7 @@ def _pe(
         waiting_partial_sums=waiting_partial_sums,
         drain=drain,
         idle=idle,
+        waiting=waiting or {},
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nocsim.network import Arrival, ignore_arrival
+from nocsim.waits import Passage
 
 
 @dataclass(frozen=True)
@@ -14,13 +15,14 @@ class Delivery:
 
     `whole` is called once a node, when all of it is there; `piece` (None: nobody asks) with the bytes of every message.
     `first_apart`: the first packet (or those that the first DRAM burst fills) is to be a message of its own.
-    The transfer is counted `weight` times (`nocsim.sampling`).
+    The transfer is counted `weight` times (`nocsim.sampling`); `passage` takes its stamps (None: nobody waits for it).
     """
 
     whole: Arrival
     piece: Callable[[int, int], None] | None = None
     first_apart: bool = False
     weight: int = 1
+    passage: Passage | None = None
 
     def arrival(self, n_bytes: int, last: bool) -> Arrival:
         """What to call for one message of the transfer, of so many bytes."""

@@ -174,6 +174,8 @@ class DramPort:
     ) -> None:
         """Queue a read of `n_bytes`, every `stride`-th burst from `burst`."""
         queue = self._streams.setdefault(stream, deque())
+        if delivery.passage is not None:
+            delivery.passage.from_dram = True
         queue.append(_Read(tensor, dsts, n_bytes, burst, stride, delivery))
         self._work.add()
 
@@ -197,6 +199,7 @@ class DramPort:
         gate = Gate.HEAD if self._machine.dram_packet == "complete" else Gate.TAIL
         arrival, weight = read.delivery.arrival(n_bytes, last), read.delivery.weight
         message = self._network.send(self.endpoint, read.dsts, read.tensor, n_bytes, arrival, gate, weight)
+        message.passage = read.delivery.passage
         if last:
             queue.popleft()
             self._taken += 1

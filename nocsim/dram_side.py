@@ -15,6 +15,7 @@ from nocsim.dram_port import AddressLayout, DramPort
 from nocsim.feed import Feed, Part
 from nocsim.holder import Holder
 from nocsim.network import Message, Network
+from nocsim.waits import Resource, Timeline
 
 Process = Generator[Any, Any, None]
 Nearest = Callable[[tuple[int, ...], tuple[int, ...]], tuple[int, int]]
@@ -36,16 +37,23 @@ class DramSide:
     """All DRAM ports together. A tile's bursts go round robin over the ports, so each carries an equal share."""
 
     def __init__(
-        self, ports: list[DramPort], layout: AddressLayout, network: Network, nearest: Nearest, chunked: bool
+        self,
+        env: simpy.Environment,
+        ports: list[DramPort],
+        layout: AddressLayout,
+        network: Network,
+        nearest: Nearest,
+        chunked: bool,
     ) -> None:
+        self._env = env
         self.ports, self.layout = ports, layout
         self._network, self._nearest, self._chunked = network, nearest, chunked
 
-    def start(self, env: simpy.Environment, feeds: list[Feed]) -> list[Any]:
+    def start(self, feeds: list[Feed]) -> list[Any]:
         """Begin to serve and to send operands; returns the processes to wait for."""
         for port in self.ports:
             port.start()
-        return [env.process(feed.run()) for feed in feeds]
+        return [self._env.process(feed.run(self._env)) for feed in feeds]
 
     def _shares(self, burst: int, n_bytes: int) -> list[tuple[DramPort, int, int]]:
         """(port, first burst, bytes) of each port that has a share of a run of bytes."""
@@ -90,7 +98,7 @@ class DramSide:
                 if not missing[node]:
                     delivery.whole(node)
 
-            share = Delivery(arrived, delivery.piece, delivery.first_apart, delivery.weight)
+            share = Delivery(arrived, delivery.piece, delivery.first_apart, delivery.weight, delivery.passage)
             port.read(stream, tensor, tuple(targets), share_bytes, first, len(self.ports), share)
 
     def write(
@@ -102,10 +110,12 @@ class DramSide:
         word_bits: int,
         on_written: Callable[[], None],
         weight: int = 1,
+        line: Timeline | None = None,
     ) -> Process:
         """Send bytes from a node to the DRAM; returns when they have left it, `on_written` when they are written.
 
-        A piece is read at its source while the one before it leaves. All is counted `weight` times.
+        A piece is read at its source while the one before it leaves. All is counted `weight` times. Waits are charged
+        to `line`, the sender's.
         """
         shares = self._shares(burst, n_bytes)
         open_pieces = 1
@@ -121,18 +131,29 @@ class DramSide:
             for port, first, share_bytes in shares
         ]
         stride = len(self.ports)
+
+        def left(message: Message) -> Process:
+            yield message.sent
+            if line is not None:
+                line.follow(message.outbox.line.split(line.end, message.sent_cycle))
+
+        def waited(event: Any, resource: Resource) -> Process:
+            yield event
+            if line is not None:
+                line.until(self._env.now, resource)
+
         while lanes:
             for lane in lanes:
                 port, piece = lane.port, min(lane.n_bytes, lane.port.write_piece_bytes)
                 reading = source.read(piece, word_bits)
                 if lane.message is not None and self._chunked:
-                    yield lane.message.sent
+                    yield from left(lane.message)
                 packets = self._network.packetiser.packets(piece)
                 room = port.reserve(packets)
                 if room is not None:
-                    yield room
+                    yield from waited(room, "dram")
                 if reading is not None:
-                    yield reading
+                    yield from waited(reading, "port")
                 open_pieces += 1
                 arrived = partial(_write, port, piece, lane.burst, stride, packets, written, weight)
                 lane.message = self._network.send(lane.src, (port.endpoint,), tensor, piece, arrived, weight=weight)
@@ -142,7 +163,7 @@ class DramSide:
             lanes = [lane for lane in lanes if lane.n_bytes]
             for lane in finished:
                 assert lane.message is not None
-                yield lane.message.sent
+                yield from left(lane.message)
         written()
 
 

@@ -6,6 +6,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import simpy
+
 from cosa.analytical.traffic import Residency, bytes_of
 from cosa.workload import Tensor
 from nocsim.dataflow import Fetch, fetches
@@ -13,6 +15,7 @@ from nocsim.delivery import Delivery
 from nocsim.holder import Holder, Slot
 from nocsim.ledger import FlowKey, Ledger
 from nocsim.sampling import Plan
+from nocsim.waits import Passage, Timeline
 
 Process = Generator[Any, Any, None]
 
@@ -58,9 +61,11 @@ class Feed:
         self.word_bits = word_bits
         self._ledger, self._key = ledger, key
         self.upstream, self._plan = upstream, plan
+        self._line = Timeline()
 
-    def run(self) -> Process:
+    def run(self, env: simpy.Environment) -> Process:
         """The process."""
+        line = self._line
         upstream, slot = self.upstream if self.upstream else (None, None)
         tile_bytes = bytes_of(self.residency.tile.words, self.word_bits)
         held, sent = 0, 0
@@ -70,25 +75,32 @@ class Feed:
                     slot.released.add()
                 held += 1
                 if slot.arrived.value < held:
+                    since = env.now
                     yield slot.arrived.reach(held)
+                    line.follow(slot.passages.split(held - 1, since, env.now))
             if not fetch.words:
                 continue
             part_bytes = bytes_of(fetch.words, self.word_bits)
             for number, group in enumerate(self.groups):
+                wanted = env.now
                 for node in group:
                     room = node.slots[self.tensor]
                     if room.released.value < room.room_for(sent):
                         yield room.released.reach(room.room_for(sent))
+                line.until(env.now, "buffer_space")
+                passage = Passage(line, wanted, env.now)
+                for node in group:
+                    node.slots[self.tensor].passages.add(passage)
                 tile = fetch.tile_index * len(self.groups) + number
                 self._ledger.sent(self._key, fetch.words, fetch.weight)
                 part = Part(tile, part_bytes, tile_bytes - part_bytes)
-                delivery = self._delivery(group, sent, fetch)
+                delivery = self._delivery(group, sent, fetch, passage)
                 yield from self.source.transfer(self.tensor, number, group, part, self.word_bits, delivery)
             sent += 1
         if slot:
             slot.released.add()
 
-    def _delivery(self, group: tuple[Holder, ...], number: int, fetch: Fetch) -> Delivery:
+    def _delivery(self, group: tuple[Holder, ...], number: int, fetch: Fetch, passage: Passage) -> Delivery:
         by_endpoint = {endpoint: node for node in group for endpoint in node.endpoints}
 
         def arrived(endpoint: int) -> None:
@@ -104,5 +116,5 @@ class Feed:
                     waiting.remove(endpoint)
                     begun.add(number)
 
-            return Delivery(arrived, piece, first_apart=True, weight=fetch.weight)
-        return group[0].delivery(self.word_bits, arrived, fetch.weight)
+            return Delivery(arrived, piece, first_apart=True, weight=fetch.weight, passage=passage)
+        return group[0].delivery(self.word_bits, arrived, fetch.weight, passage)

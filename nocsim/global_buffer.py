@@ -17,6 +17,7 @@ from nocsim.holder import Holder, Slot
 from nocsim.memory_port import MemoryPort
 from nocsim.mesh import Gate
 from nocsim.network import Arrival, Network
+from nocsim.waits import Passage
 
 Process = Generator[Any, Any, None]
 
@@ -55,7 +56,7 @@ class GlobalBuffer:
 
     def start(self, feeds: list[Feed]) -> list[Any]:
         """Begin to send operands; returns the processes to wait for."""
-        return [self._env.process(feed.run()) for feed in feeds]
+        return [self._env.process(feed.run(self._env)) for feed in feeds]
 
     def port_for(self, source: Holder) -> int:
         """The endpoint that takes what a node sends."""
@@ -93,13 +94,16 @@ class GlobalBuffer:
         """Send bytes chunk by chunk. A packet leaves when its words have been read through the port `reading`."""
         port = self._port_to(stream, group, dsts)
         endpoints = tuple(dst.endpoints[0] for dst in dsts)
+        passage = delivery.passage
         for chunk in self.chunks(n_bytes, delivery.first_apart):
             n_bytes -= chunk
             arrival = delivery.arrival(chunk, last=not n_bytes)
             if reading is None:
                 message = self._network.send(port, endpoints, tensor, chunk, arrival, weight=delivery.weight)
+                message.passage = passage
             else:
                 message = self._network.send(port, endpoints, tensor, chunk, arrival, Gate.HEAD, delivery.weight)
+                message.passage = passage
                 payload = self._network.packetiser.payload_bytes
                 sizes = [min(payload, chunk - at) for at in range(0, chunk, payload)]
                 for cycle in [reading.take(size, word_bits) for size in sizes]:
@@ -107,6 +111,8 @@ class GlobalBuffer:
                         yield self._env.timeout(cycle - self._env.now)
                     self._network.release(message, 1)
             yield message.sent
+            if passage is not None:
+                passage.line.follow(message.outbox.line.split(passage.line.end, message.sent_cycle))
 
 
 class ChipMemory(Holder):
@@ -125,11 +131,11 @@ class ChipMemory(Holder):
         """See `Holder`."""
         return self._reading.pass_through(n_bytes, word_bits) if self._reading else None
 
-    def delivery(self, word_bits: int, whole: Arrival, weight: int = 1) -> Delivery:
+    def delivery(self, word_bits: int, whole: Arrival, weight: int = 1, passage: Passage | None = None) -> Delivery:
         """See `Holder`: what arrives leaves the mesh at once, and is there when it has passed the write port."""
         writing = self._writing
         if writing is None:
-            return Delivery(whole, weight=weight)
+            return Delivery(whole, weight=weight, passage=passage)
 
         def written(endpoint: int) -> None:
             after = writing.pass_through(0, word_bits)
@@ -138,7 +144,7 @@ class ChipMemory(Holder):
         def piece(_: int, n_bytes: int) -> None:
             writing.take(n_bytes, word_bits)
 
-        return Delivery(written, piece, weight=weight)
+        return Delivery(written, piece, weight=weight, passage=passage)
 
     def transfer(
         self, tensor: Tensor, group: int, dsts: tuple[Holder, ...], part: Part, word_bits: int, delivery: Delivery
@@ -164,4 +170,6 @@ class ChipMemory(Holder):
             n_bytes -= chunk
             if self._reading:
                 yield self._reading.pass_through(chunk, word_bits)
+                if delivery.passage is not None:
+                    delivery.passage.line.until(self._env.now, "port")
             delivery.arrival(chunk, last=not n_bytes)(self.endpoints[0])

@@ -11,6 +11,7 @@ from cosa.workload import Tensor
 from nocsim.delivery import Delivery
 from nocsim.network import Arrival
 from nocsim.progress import Counter
+from nocsim.waits import Passage, Passages
 
 
 class InOrder:
@@ -32,18 +33,20 @@ class InOrder:
 class Slot:
     """The sets of one operand in one node: tile g may be sent once tile g - `buffers` has been given up.
 
-    `begun` counts tiles of which a packet has arrived, where somebody wants to know (else None).
+    `begun` counts tiles of which a packet has arrived, where somebody wants to know (else None). `passages` are the
+    last transfers to it.
     """
 
     buffers: int
     whole: InOrder
     begun: InOrder | None
     released: Counter
+    passages: Passages
 
     @staticmethod
     def of(env: simpy.Environment, buffers: int, begins: bool = False) -> Slot:
         """A slot with nothing in it; `begins`: it counts what has begun to arrive as well."""
-        return Slot(buffers, InOrder(env), InOrder(env) if begins else None, Counter(env))
+        return Slot(buffers, InOrder(env), InOrder(env) if begins else None, Counter(env), Passages(buffers))
 
     @property
     def arrived(self) -> Counter:
@@ -67,9 +70,9 @@ class Holder:
         self.endpoints = endpoints
         self.slots = slots
 
-    def delivery(self, word_bits: int, whole: Arrival, weight: int = 1) -> Delivery:
+    def delivery(self, word_bits: int, whole: Arrival, weight: int = 1, passage: Passage | None = None) -> Delivery:
         """What is to happen when a transfer of words of so many bits comes here; `whole` when it counts as there."""
-        return Delivery(whole, weight=weight)
+        return Delivery(whole, weight=weight, passage=passage)
 
     def read(self, n_bytes: int, word_bits: int) -> Any | None:
         """Read bytes to send them: an event to wait for, or None where reading takes no time."""

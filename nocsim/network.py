@@ -12,6 +12,8 @@ import simpy
 from cosa.noc import Noc
 from cosa.workload import Tensor
 from nocsim.mesh import Gate, Mesh, ReportKind
+from nocsim.routing import zero_load_latency_cycles
+from nocsim.waits import Outbox, Passage, Resource
 
 Arrival = Callable[[int], None]
 """Called with the endpoint at which a message has arrived whole."""
@@ -33,19 +35,47 @@ class Load:
 class Message:
     """Bytes under way from one endpoint to one or more. `sent` fires when the last flit has left its source.
 
-    It is counted `weight` times (`nocsim.sampling`).
+    It is counted `weight` times (`nocsim.sampling`). `passage` is the transfer it belongs to, if somebody asks what
+    waits were for; `waiting_flits` are those that may not go yet.
     """
 
-    __slots__ = ("dsts", "n_bytes", "number", "on_arrival", "open_tokens", "pending", "sent", "src", "tensor", "weight")
+    __slots__ = (
+        "dsts",
+        "n_bytes",
+        "number",
+        "on_arrival",
+        "open_tokens",
+        "outbox",
+        "passage",
+        "pending",
+        "queued_cycle",
+        "sent",
+        "sent_cycle",
+        "src",
+        "tensor",
+        "waiting_flits",
+        "weight",
+    )
 
     def __init__(
-        self, src: int, dsts: tuple[int, ...], tensor: Tensor, n_bytes: int, sent: Any, arrival: Arrival, weight: int
+        self,
+        src: int,
+        dsts: tuple[int, ...],
+        tensor: Tensor,
+        n_bytes: int,
+        sent: Any,
+        arrival: Arrival,
+        weight: int,
+        outbox: Outbox,
     ) -> None:
         self.number = -1  # the mesh gives one
         self.src, self.dsts, self.tensor, self.n_bytes = src, dsts, tensor, n_bytes
         self.sent, self.on_arrival, self.weight = sent, arrival, weight
         self.pending = len(dsts)
-        self.open_tokens = 0
+        self.open_tokens = self.waiting_flits = 0
+        self.outbox = outbox
+        self.passage: Passage | None = None
+        self.queued_cycle = self.sent_cycle = 0
 
 
 class Packetiser:
@@ -85,6 +115,7 @@ class Network(ABC):
         self.packetiser = Packetiser(noc)
         self.loads: dict[tuple[Tensor, int, tuple[int, ...]], Load] = {}
         self.received_bytes: dict[tuple[Tensor, int], int] = {}
+        self._outboxes: dict[int, Outbox] = {}
 
     def send(
         self,
@@ -97,11 +128,20 @@ class Network(ABC):
         weight: int = 1,
     ) -> Message:
         """Queue a message at its source; a gated one needs `release` for each of its packets."""
-        message = Message(src, dsts, tensor, n_bytes, self._env.event(), on_arrival, weight)
+        outbox = self._outboxes.get(src)
+        if outbox is None:
+            outbox = self._outboxes[src] = Outbox()
+        message = Message(src, dsts, tensor, n_bytes, self._env.event(), on_arrival, weight, outbox)
+        message.queued_cycle = self._env.now
         load = self.loads.setdefault((tensor, src, dsts), Load())
         load.packets += self.packetiser.packets(n_bytes) * weight
-        load.flits += self.packetiser.flits(n_bytes) * weight
+        flits = self.packetiser.flits(n_bytes)
+        load.flits += flits * weight
         load.n_bytes += n_bytes * weight
+        if gate == Gate.NONE:
+            outbox.given(message.queued_cycle, self._busy_cycles(flits))
+        else:
+            message.waiting_flits = flits
         self._put(message, gate)
         return message
 
@@ -109,11 +149,41 @@ class Network(ABC):
     def _put(self, message: Message, gate: Gate) -> None:
         """Take a new message."""
 
-    @abstractmethod
     def release(self, message: Message, packets: int) -> None:
         """Let so many more packets of a gated message go."""
+        flits = min(message.waiting_flits, packets * self.packetiser.full_flits)
+        message.waiting_flits -= flits
+        message.outbox.given(self._cycle(), self._busy_cycles(flits))
+        self._release(message, packets)
+
+    @abstractmethod
+    def _release(self, message: Message, packets: int) -> None:
+        """Let packets go."""
+
+    def _cycle(self) -> int:
+        """The present cycle, also outside SimPy's present."""
+        return int(self._env.now)
+
+    @abstractmethod
+    def _busy_cycles(self, flits: int) -> int:
+        """Cycles that a source needs to send so many flits."""
+
+    @abstractmethod
+    def _latency_cycles(self, src: int, dst: int) -> int:
+        """Cycles from the end of sending to the arrival in an empty mesh."""
+
+    def _left(self, message: Message) -> None:
+        """The last flit has left the source."""
+        passage, now = message.passage, self._env.now
+        message.sent_cycle = now
+        starved_by: Resource = "dram" if passage is not None and passage.from_dram else "port"
+        flits = self._busy_cycles(self.packetiser.flits(message.n_bytes))
+        message.outbox.sent(now, message.queued_cycle, flits, starved_by)
+        message.sent.succeed()
 
     def _arrived(self, message: Message, dst: int) -> None:
+        if message.passage is not None:
+            message.passage.came(message, dst, self._env.now, self._latency_cycles(message.src, dst))
         key = (message.tensor, dst)
         self.received_bytes[key] = self.received_bytes.get(key, 0) + message.n_bytes * message.weight
         message.on_arrival(dst)
@@ -128,6 +198,7 @@ class MeshNetwork(Network):
         super().__init__(env, noc)
         self._mesh, self._wake = mesh, wake
         self._messages: dict[int, Message] = {}
+        self._latencies: dict[tuple[int, int], int] = {}
 
     def _put(self, message: Message, gate: Gate) -> None:
         cut, n_bytes = self.packetiser, message.n_bytes
@@ -143,16 +214,27 @@ class MeshNetwork(Network):
         self._messages[message.number] = message
         self._wake()
 
-    def release(self, message: Message, packets: int) -> None:
-        """See `Network`."""
+    def _release(self, message: Message, packets: int) -> None:
         self._mesh.release(message.number, packets)
         self._wake()
+
+    def _cycle(self) -> int:
+        return max(int(self._env.now), self._mesh.now)
+
+    def _busy_cycles(self, flits: int) -> int:
+        return flits
+
+    def _latency_cycles(self, src: int, dst: int) -> int:
+        if (src, dst) not in self._latencies:
+            # Heard of one cycle after the flit has entered, a message is sent.
+            self._latencies[src, dst] = zero_load_latency_cycles(self._mesh.topology, src, dst) - 1
+        return self._latencies[src, dst]
 
     def report(self, kind: int, number: int, dst: int) -> None:
         """Pass on what the mesh reported."""
         message = self._messages[number]
         if kind == ReportKind.SENT:
-            message.sent.succeed()
+            self._left(message)
             return
         message.pending -= 1
         if not message.pending:
@@ -171,11 +253,16 @@ class IdealNetwork(Network):
         else:
             message.open_tokens = self.packetiser.packets(message.n_bytes)
 
-    def release(self, message: Message, packets: int) -> None:
-        """See `Network`."""
+    def _release(self, message: Message, packets: int) -> None:
         message.open_tokens -= packets
         if not message.open_tokens:
             self._deliver(message)
+
+    def _busy_cycles(self, flits: int) -> int:
+        return 0
+
+    def _latency_cycles(self, src: int, dst: int) -> int:
+        return 0
 
     def _deliver(self, message: Message) -> None:
         def arrive(_: Any) -> None:
@@ -183,4 +270,4 @@ class IdealNetwork(Network):
                 self._arrived(message, dst)
 
         message.sent.callbacks.append(arrive)
-        message.sent.succeed()
+        self._left(message)

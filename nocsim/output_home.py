@@ -16,6 +16,7 @@ from nocsim.holder import Holder
 from nocsim.ledger import FlowKey, Ledger
 from nocsim.progress import Counter
 from nocsim.sampling import Plan
+from nocsim.waits import Passage, Passages, Timeline
 
 if TYPE_CHECKING:
     from nocsim.global_buffer import ChipMemory
@@ -27,12 +28,15 @@ Process = Generator[Any, Any, None]
 class OutputSource(Protocol):
     """Whose outputs a memory collects: a PE that ends up with a sum, or the memory next in.
 
-    `drained` counts visits that have left, `reloaded` visits whose earlier partial sums have come back.
+    `drained` counts visits that have left, `reloaded` visits whose earlier partial sums have come back. `reloads` are
+    the last transfers of these, `line` says what the visits waited for that have left.
     """
 
     number: int
     drained: Counter
     reloaded: Counter
+    reloads: Passages
+    line: Timeline
 
     @property
     def holder(self) -> Holder:
@@ -120,11 +124,12 @@ class DirectOutputs:
             written.succeed()
 
         burst = self._burst(visit, pe)
-        yield from pe.occupied(self._dram.write(pe, "outputs", burst, n_bytes, bits, done, visit.weight))
+        yield from pe.occupied(self._dram.write(pe, "outputs", burst, n_bytes, bits, done, visit.weight, pe.line))
 
     def _reload(self) -> Process:
         bits = self._widths.partial_bits
         n_bytes = self._widths.n_bytes(self._outputs.tile.words, False)
+        line, env = Timeline(), self._env
         for visit in visits(self._outputs, plan=self._plan):
             if visit.first:
                 continue
@@ -132,11 +137,14 @@ class DirectOutputs:
                 room = root.room_for_visit(visit.number)
                 if root.drained.value < room:
                     yield root.drained.reach(room)
+                    line.follow(root.line.split(line.end, env.now))
                 if visit.previous >= 0:
                     # The set is free only after the earlier visit has left, so its write is known here.
                     yield self._partial.pop((root.number, visit.previous))
+                    line.until(env.now, "dram")
                 key: FlowKey = ("outputs", "dram", "pe", "reload")
-                arrived = reload(root, self._ledger, key, self._outputs.tile.words, bits, visit.weight)
+                passage = Passage(line, env.now, env.now)
+                arrived = reload(root, self._ledger, key, self._outputs.tile.words, bits, visit.weight, passage)
                 self._dram.read("partial sums", "outputs", (root,), self._burst(visit, root), n_bytes, arrived)
 
     def finished(self) -> Any:
@@ -154,12 +162,15 @@ def leaving(source: Node, destination: Node, visit: Visit) -> FlowKey:
     return "outputs", source, destination, "final" if visit.final else "partial"
 
 
-def reload(source: OutputSource, ledger: Ledger, key: FlowKey, words: int, word_bits: int, weight: int) -> Delivery:
+def reload(
+    source: OutputSource, ledger: Ledger, key: FlowKey, words: int, word_bits: int, weight: int, passage: Passage
+) -> Delivery:
     """Book a reload of partial sums as sent; the delivery books their arrival where they once came from."""
+    source.reloads.add(passage)
     ledger.sent(key, words, weight)
 
     def arrived(_: int) -> None:
         ledger.received(key, words, weight)
         source.reloaded.add()
 
-    return source.holder.delivery(word_bits, arrived, weight)
+    return source.holder.delivery(word_bits, arrived, weight, passage)

@@ -17,6 +17,7 @@ from nocsim.ledger import FlowKey, Ledger
 from nocsim.output_home import OutputSource, OutputWidths, leaving, reload, visits_walked
 from nocsim.progress import Counter
 from nocsim.sampling import Plan
+from nocsim.waits import Passage, Passages, Timeline
 
 if TYPE_CHECKING:
     from nocsim.global_buffer import ChipMemory
@@ -55,6 +56,9 @@ class BufferedOutputs:
         self._missing: dict[int, int] = {}
         self._complete = Counter(env)
         self.drained, self.reloaded = Counter(env), Counter(env)
+        self.line = Timeline()
+        self.reloads = Passages(memory.buffers)
+        self._loading = Timeline()
         self._loaded, self._written = Counter(env), Counter(env)
         self._partial: dict[int, Any] = {}
 
@@ -88,10 +92,12 @@ class BufferedOutputs:
 
     def store(self, source: OutputSource, visit: Visit) -> Process:
         """Take a tile: returns when it has left its source."""
+        line = source.line
         own = visit.upstream
         room = self.room_for_visit(own)
         if self.drained.value < room:
             yield self.drained.reach(room)
+            line.until(self._env.now, "buffer_space")
         words, bits = self._theirs.tile.words, self._widths.bits(visit.final)
         key = leaving(self._from, self.memory.name, visit)
         self._ledger.sent(key, words, visit.weight)
@@ -123,20 +129,25 @@ class BufferedOutputs:
         words, bits = self._theirs.tile.words, self._widths.partial_bits
         n_bytes = self._widths.n_bytes(words, False)
         key: FlowKey = ("outputs", self.memory.name, self._from, "reload")
+        line, env = Timeline(), self._env
         for visit in visits(self._theirs, self._own, self._plan):
             if visit.first:
                 continue
             own = visit.upstream
             if self._loaded.value <= own:
                 yield self._loaded.reach(own + 1)
+                line.follow(self._loading.split(line.end, env.now))
             for number, source in enumerate(self._sources):
                 room = source.room_for_visit(visit.number)
                 if source.drained.value < room:
                     yield source.drained.reach(room)
+                    line.follow(source.line.split(line.end, env.now))
                 received = self._received[source.number]
                 if received.value <= visit.previous:
                     yield received.reach(visit.previous + 1)
-                delivery = reload(source, self._ledger, key, words, bits, visit.weight)
+                    line.until(env.now, "latency")  # it has left and is on its way
+                passage = Passage(line, env.now, env.now)
+                delivery = reload(source, self._ledger, key, words, bits, visit.weight, passage)
                 yield from self.memory.send(
                     "partial sums", "outputs", number, (source.holder,), n_bytes, bits, delivery
                 )
@@ -149,21 +160,27 @@ class BufferedOutputs:
         n_bytes = self._widths.n_bytes(words, False)
         key: FlowKey = ("outputs", "dram", self.memory.name, "reload")
         reloads = 0
+        line, env = self._loading, self._env
         for visit in visits(self._own, plan=self._plan):
             room = self.room_for_visit(visit.number)
             if self.drained.value < room:
                 yield self.drained.reach(room)
+                line.follow(self.line.split(line.end, env.now))
             if not visit.first:
                 reloads += 1
                 if self._outer is None:
                     # A tile never follows itself, so with two sets at most the earlier visit has left the buffer.
                     if visit.previous >= 0:
                         yield self._partial.pop(visit.previous)
+                        line.until(env.now, "dram")
                     burst = self._dram.layout.first_burst("outputs", visit.tile_index)
-                    delivery = reload(self, self._ledger, key, words, bits, visit.weight)
+                    passage = Passage(line, env.now, env.now)
+                    delivery = reload(self, self._ledger, key, words, bits, visit.weight, passage)
                     self._dram.read("partial sums", "outputs", (self.memory,), burst, n_bytes, delivery)
                 if self.reloaded.value < reloads:
+                    since = env.now
                     yield self.reloaded.reach(reloads)
+                    line.follow(self.reloads.split(reloads - 1, since, env.now))
             self._loaded.add()
 
     def _drain(self) -> Process:
@@ -171,6 +188,7 @@ class BufferedOutputs:
         for visit in visits(self._own, outer, self._plan):
             if self._complete.value <= visit.number:
                 yield self._complete.reach(visit.number + 1)
+                self.line.until(self._env.now, "buffer_space")  # the set holds what is still being computed
             if self._outer is None:
                 yield from self._write(visit)
             else:
@@ -193,7 +211,7 @@ class BufferedOutputs:
 
         burst = self._dram.layout.first_burst("outputs", visit.tile_index)
         n_bytes = self._widths.n_bytes(words, visit.final)
-        yield from self._dram.write(self.memory, "outputs", burst, n_bytes, bits, done, visit.weight)
+        yield from self._dram.write(self.memory, "outputs", burst, n_bytes, bits, done, visit.weight, self.line)
 
     def finished(self) -> Any:
         """See `OutputHome`."""

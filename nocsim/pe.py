@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Literal
 
 import simpy
@@ -17,6 +17,7 @@ from nocsim.network import Network
 from nocsim.output_home import OutputHome
 from nocsim.progress import Counter
 from nocsim.sampling import Plan
+from nocsim.waits import CAUSES, RESOURCES, Cause, Passages, Resource, Split, Timeline
 
 if TYPE_CHECKING:
     from nocsim.global_buffer import ChipMemory
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _REDUCTION: FlowKey = ("outputs", "pe", "pe", "reduction")
 
 Process = Generator[Any, Any, None]
-Cause = Literal["inputs", "weights", "partial_sums", "drain"]
 
 _MISSING: dict[Cause, str] = {
     "inputs": "its input tile",
@@ -72,8 +72,12 @@ class ProcessingElement(Holder):
         self._engine = simpy.Resource(env) if machine.send_engine == "shared" else None
         self._adder_free_cycle = 0
         self._waits_for: tuple[Cause, Counter, int] | None = None
+        self.reloads = Passages(output_buffers)
+        self.line = Timeline()
+        """What its outputs waited for to leave."""
         self.computing_cycles = 0
-        self.waiting_cycles: dict[Cause, int] = {"inputs": 0, "weights": 0, "partial_sums": 0, "drain": 0}
+        self.waits: dict[Cause, dict[Resource, int]] = {cause: dict.fromkeys(RESOURCES, 0) for cause in CAUSES}
+        """Cycles it waited, by what it waited for and by the resource that kept it waiting."""
         self.computed_cycle = self.finished_cycle = 0
 
     def start(self, peers: dict[int, ProcessingElement], home: OutputHome, partial_bits: int) -> list[Any]:
@@ -110,12 +114,41 @@ class ProcessingElement(Holder):
         """Cycles that the PE computes in one step."""
         return self._steps.cycles_per_step + self._pe.pipeline_latency_cycles
 
-    def _wait(self, counter: Counter, count: int, cause: Cause) -> Process:
+    @property
+    def waiting_cycles(self) -> dict[Cause, int]:
+        """Cycles it waited, by what it waited for."""
+        return {cause: sum(cycles.values()) for cause, cycles in self.waits.items()}
+
+    def _waited(self, cause: Cause, split: Split) -> None:
+        cycles = self.waits[cause]
+        for resource, n_cycles in split:
+            cycles[resource] += n_cycles * self._weight
+
+    def _wait(self, counter: Counter, count: int, cause: Cause, why: Callable[[int], Split]) -> Process:
+        """Wait for a count; `why` then says what the time since a cycle went to."""
         if counter.value < count:
             since, self._waits_for = self._env.now, (cause, counter, count)
             yield counter.reach(count)
             self._waits_for = None
-            self.waiting_cycles[cause] += (self._env.now - since) * self._weight
+            self._waited(cause, why(since))
+
+    def _wait_for_tile(self, counter: Counter, tile: int, cause: Literal["inputs", "weights"]) -> Process:
+        def why(since: int) -> Split:
+            return self.slots[cause].passages.split(tile - 1, since, self._env.now, self.endpoints[0])
+
+        yield from self._wait(counter, tile, cause, why)
+
+    def _wait_for_room(self, visit: int) -> Process:
+        yield from self._wait(self.drained, self.room_for_visit(visit), "drain", self._drained_since)
+
+    def _drained_since(self, since: int) -> Split:
+        return self.line.split(since, self._env.now)
+
+    def _wait_for_reload(self, reloads: int) -> Process:
+        def why(since: int) -> Split:
+            return self.reloads.split(reloads - 1, since, self._env.now, self.endpoints[0])
+
+        yield from self._wait(self.reloaded, reloads, "partial_sums", why)
 
     def _compute(self) -> Process:
         weights, inputs = self.slots["weights"], self.slots["inputs"]
@@ -139,20 +172,20 @@ class ProcessingElement(Holder):
                 input_tile += 1
             if new_outputs and output_visit:
                 self.computed.add()
-            yield from self._wait(inputs.usable, input_tile, "inputs")
-            yield from self._wait(weights.usable, weight_tile, "weights")
+            yield from self._wait_for_tile(inputs.usable, input_tile, "inputs")
+            yield from self._wait_for_tile(weights.usable, weight_tile, "weights")
             if new_outputs:
-                yield from self._wait(self.drained, self.room_for_visit(output_visit), "drain")
+                yield from self._wait_for_room(output_visit)
                 output_visit += 1
                 visit = next(coming)
                 if self.is_root and not visit.first:
                     reloads += 1
-                    yield from self._wait(self.reloaded, reloads, "partial_sums")
+                    yield from self._wait_for_reload(reloads)
             yield from self._busy(self.step_cycles())
             if inputs.begun or weights.begun:
                 # A step that began with the first packets of its tiles does not end before the last ones are there.
-                yield from self._wait(inputs.arrived, input_tile, "inputs")
-                yield from self._wait(weights.arrived, weight_tile, "weights")
+                yield from self._wait_for_tile(inputs.arrived, input_tile, "inputs")
+                yield from self._wait_for_tile(weights.arrived, weight_tile, "weights")
         weights.released.add()
         inputs.released.add()
         self.computed.add()
@@ -167,11 +200,21 @@ class ProcessingElement(Holder):
             since = self._env.now
             with self._engine.request() as turn:
                 yield turn
-                self.waiting_cycles["drain"] += (self._env.now - since) * self._weight
+                self._waited("drain", self._drained_since(since))
                 yield self._env.timeout(cycles)
         self.computing_cycles += cycles * self._weight
 
     # ---- outputs
+
+    @property
+    def tail(self) -> Split:
+        """What its last outputs waited for, from the end of its last step until they had left."""
+        return self.line.split(self.computed_cycle, max(self.computed_cycle, self.finished_cycle))
+
+    def _waiting_for_peers(self, counter: Counter, count: int) -> Process:
+        if counter.value < count:
+            yield counter.reach(count)
+            self.line.until(self._env.now, "reduction")
 
     def _drain(self) -> Process:
         successor = self._tree.successor.get(self.number)
@@ -179,13 +222,12 @@ class ProcessingElement(Holder):
             done = visit.number + 1
             if self.computed.value < done:
                 yield self.computed.reach(done)
+                self.line.until(self._env.now, "port")  # nothing to send: no wait reaches into it
             if self._machine.store_waits_for == "all_pes":
                 for peer in self._peers.values():
-                    if peer.computed.value < done:
-                        yield peer.computed.reach(done)
+                    yield from self._waiting_for_peers(peer.computed, done)
             for added in self._added.values():
-                if added.value < done:
-                    yield added.reach(done)
+                yield from self._waiting_for_peers(added, done)
             if successor is not None:
                 yield from self._pass_on(self._peers[successor], visit)
             else:
@@ -196,8 +238,7 @@ class ProcessingElement(Holder):
     def _pass_on(self, successor: ProcessingElement, visit: Visit) -> Process:
         """Send partial sums to the next PE of the reduction, which must have finished its own part."""
         done, weight = visit.number + 1, visit.weight
-        if successor.computed.value < done:
-            yield successor.computed.reach(done)
+        yield from self._waiting_for_peers(successor.computed, done)
         tile_bytes = bytes_of(self._outputs.tile.words, self._partial_bits)
         self._ledger.sent(_REDUCTION, self._outputs.tile.words, weight)
 
@@ -229,6 +270,7 @@ class ProcessingElement(Holder):
     def _send(self, dst: int, n_bytes: int, on_arrival: Any, weight: int) -> Process:
         message = self._network.send(self.endpoints[0], (dst,), "outputs", n_bytes, on_arrival, weight=weight)
         yield message.sent
+        self.line.follow(message.outbox.line.split(self.line.end, message.sent_cycle))
 
     def occupied(self, work: Process) -> Process:
         """Do something that takes the send engine; with one engine for both, the PE does not compute meanwhile."""
@@ -237,4 +279,5 @@ class ProcessingElement(Holder):
             return
         with self._engine.request() as turn:
             yield turn
+            self.line.until(self._env.now, "port")
             yield from work

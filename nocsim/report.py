@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from nocsim.result import DramChannel, PeCycles, Result
+from nocsim.waits import CAUSES, RESOURCES, Cause, Resource
 
 _CAUSES = (
     ("computing", "computing"),
@@ -90,7 +91,37 @@ def _pes(result: Result) -> list[str]:
             lines.append(f"  {label:34}{sum(shares) / len(shares):>14.1%}{min(shares):>12.1%}{max(shares):>12.1%}")
     note = "" if len(used) == len(result.pes) else " (the spatial loops of the schedule use no more)"
     lines.append(f"  PEs in use {len(used)} of {len(result.pes)}{note}")
-    return lines
+    return lines + _waits(result)
+
+
+_RESOURCES: dict[Resource, str] = {
+    "dram": "DRAM",
+    "port": "port",
+    "link": "link",
+    "latency": "latency",
+    "buffer_space": "buffers",
+    "reduction": "reduce",
+}
+_WAITS: dict[Cause, str] = {
+    "inputs": "inputs",
+    "weights": "weights",
+    "partial_sums": "partial sums",
+    "drain": "outputs to leave",
+}
+
+
+def _waits(result: Result) -> list[str]:
+    """Mean shares of the PEs' cycles by what they waited for, and which resource kept them waiting."""
+    rows = []
+    all_cycles = result.cycles.total * len(result.pes)
+    for cause in CAUSES:
+        found = [pe.waiting.get(cause, {}) for pe in result.pes]
+        shares = [sum(cycles.get(resource, 0) for cycles in found) / all_cycles for resource in RESOURCES]
+        if any(shares):
+            rows.append(f"  {_WAITS[cause]:22}" + "".join(f"{share:>9.1%}" for share in shares))
+    if not rows:
+        return []
+    return [f"{'waiting for, because of':24}" + "".join(f"{_RESOURCES[name]:>9}" for name in RESOURCES), *rows]
 
 
 def _share(pe: PeCycles, field: str, total: int) -> float:

@@ -10,6 +10,7 @@ from cosa.files import FileModel, Model
 from cosa.workload import Tensor
 from nocsim.ledger import FlowKind
 from nocsim.limits import Ending
+from nocsim.waits import Cause, Resource
 
 
 class Cycles(Model):
@@ -37,6 +38,8 @@ class PeCycles(Model):
     A wait is booked on what was missing at that moment, in the order inputs, weights, room for outputs, partial sums.
     `drain`: waiting for room for the next outputs, for the send engine, or for the last outputs to leave.
     `idle`: not in use, or finished; in a partial result also what was going on when it ended.
+    `waiting`: the four figures of waits and drain by the resource that kept the PE waiting (`nocsim.waits`); they add
+    up to these, and nothing is listed that is 0.
     """
 
     pe: int
@@ -49,6 +52,7 @@ class PeCycles(Model):
     waiting_partial_sums: int
     drain: int
     idle: int
+    waiting: dict[Cause, dict[Resource, int]]
 
 
 class Extrapolation(Model):
