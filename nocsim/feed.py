@@ -66,6 +66,7 @@ class Feed:
     def run(self, env: simpy.Environment) -> Process:
         """The process."""
         line = self._line
+        passage: Passage | None = None
         upstream, slot = self.upstream if self.upstream else (None, None)
         tile_bytes = bytes_of(self.residency.tile.words, self.word_bits)
         held, sent = 0, 0
@@ -88,7 +89,7 @@ class Feed:
                     if room.released.value < room.room_for(sent):
                         yield room.released.reach(room.room_for(sent))
                 line.until(env.now, "buffer_space")
-                passage = Passage(line, wanted, env.now)
+                passage = Passage(line, wanted, env.now, passage)
                 for node in group:
                     node.slots[self.tensor].passages.add(passage)
                 tile = fetch.tile_index * len(self.groups) + number

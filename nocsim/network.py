@@ -178,6 +178,8 @@ class Network(ABC):
         message.sent_cycle = now
         starved_by: Resource = "dram" if passage is not None and passage.from_dram else "port"
         flits = self._busy_cycles(self.packetiser.flits(message.n_bytes))
+        if passage is not None:
+            passage.left(now)
         message.outbox.sent(now, message.queued_cycle, flits, starved_by)
         message.sent.succeed()
 

@@ -134,15 +134,30 @@ class Passage:
     """One transfer, from the wish to send it to its arrival.
 
     `line` is its sender's, `wanted` the cycle from which the sender only waited for room at the receivers, `room` the
-    cycle in which there was room. `from_dram`: before its messages are queued, the DRAM is asked for its data.
+    cycle in which there was room. A sender that asks the DRAM goes on at once; it could send no earlier than when the
+    transfer before (`after`) had left. `from_dram`: before its messages are queued, the DRAM is asked for its data.
     """
 
-    __slots__ = ("_came", "from_dram", "line", "room", "wanted")
+    __slots__ = ("_came", "_left_cycle", "_next", "from_dram", "line", "room", "wanted")
 
-    def __init__(self, line: Timeline, wanted: int, room: int) -> None:
+    def __init__(self, line: Timeline, wanted: int, room: int, after: Passage | None = None) -> None:
         self.line, self.wanted, self.room = line, wanted, room
         self.from_dram = False
+        self._left_cycle = 0
+        self._next: Passage | None = None
         self._came: dict[int, tuple[Sent, int, int]] = {}
+        if after is not None:
+            after._next = self
+            self._free(after._left_cycle)
+
+    def _free(self, cycle: int) -> None:
+        self.wanted = max(self.wanted, min(cycle, self.room))
+
+    def left(self, cycle: int) -> None:
+        """A message of it has left its source."""
+        self._left_cycle = cycle
+        if self._next is not None:
+            self._next._free(cycle)
 
     def came(self, message: Sent, endpoint: int, cycle: int, latency_cycles: int) -> None:
         """A message of it has arrived; in an empty mesh its last flit would have been `latency_cycles` on its way."""

@@ -65,7 +65,9 @@ def time_line(schedule: Schedule) -> tuple[Transfers, Steps, int]:
     transfers: Transfers = []
     steps: Steps = []
 
-    def recorded(src: int, dsts: tuple[int, ...], tensor: Any, n_bytes: int, on_arrival: Any, *rest: Any) -> Any:
+    def recorded(
+        src: int, dsts: tuple[int, ...], tensor: Any, n_bytes: int, on_arrival: Any, *rest: Any, **named: Any
+    ) -> Any:
         arrivals: dict[int, int] = {}
         transfers.append((tensor, src, n_bytes, env.now, arrivals))
 
@@ -73,7 +75,7 @@ def time_line(schedule: Schedule) -> tuple[Transfers, Steps, int]:
             arrivals[dst] = env.now
             on_arrival(dst)
 
-        return send(src, dsts, tensor, n_bytes, arrived, *rest)
+        return send(src, dsts, tensor, n_bytes, arrived, *rest, **named)
 
     def watch(pe: Any) -> None:
         busy = pe._busy
