@@ -74,8 +74,7 @@ def test_a_slow_dram() -> None:
 
 def test_one_port_for_many() -> None:
     """Each of 4 PEs gets weights of its own, 64 words in 10 flits, in the order of their numbers; then they compute."""
-    nest = {"GB": (spatial("K", 4, "row_major"),), "L1": (temporal("C", 64),)}
-    schedule = product("2x2", (1, 64, 4), nest)
+    schedule = product("2x2", (1, 64, 4), {"GB": (spatial("K", 4, "row_major"),), "L1": (temporal("C", 64),)})
     result = nocsim.simulate(schedule, ideal_memory=True)
     check(result.pes, result.cycles.total)
     found = sums(result)
@@ -116,7 +115,7 @@ def test_a_slow_adder() -> None:
         )
         check(result.pes, result.cycles.total)
         found[rate] = sums(result)
-    assert found[1]["reduction"] > 0.5 * found[1].total()
+    assert found[1].most_common(1)[0][0] == "reduction"
     assert found[1]["reduction"] - found[None]["reduction"] == 2 * 128
     assert found[1] - Counter(reduction=found[1]["reduction"]) == found[None] - Counter(
         reduction=found[None]["reduction"]
