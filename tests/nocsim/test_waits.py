@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import nocsim
-from cosa.schedule import Schedule
+from cosa.schedule import Loop, Schedule
 from nocsim.accelerator import Accelerator
 from nocsim.accounts import accounts
 from nocsim.report import text
@@ -103,15 +103,15 @@ def test_one_set_of_buffers() -> None:
 
 
 def test_a_slow_adder() -> None:
-    """Of each pair of PEs one adds 128 words after its last step, at a word a cycle, before it can send the sums on."""
-    nest = {
-        "GB": (temporal("P", 2), spatial("C", 2, "y"), spatial("K", 2, "x")),
+    """Of each pair of PEs one adds 128 words after its only step, at a word a cycle, before it can send the sums on."""
+    nest: dict[str, tuple[Loop, ...]] = {
+        "GB": (spatial("C", 2, "y"), spatial("K", 2, "x")),
         "L1": (temporal("P", 16), temporal("K", 8)),
     }
     found = {}
     for rate in (None, 1):
         result = nocsim.simulate(
-            product("2x2", (32, 2, 16), nest, pe={"adder_words_per_cycle": rate}), ideal_memory=True
+            product("2x2", (16, 2, 16), nest, pe={"adder_words_per_cycle": rate}), ideal_memory=True
         )
         check(result.pes, result.cycles.total)
         found[rate] = sums(result)
