@@ -36,11 +36,12 @@ class Message:
     """Bytes under way from one endpoint to one or more. `sent` fires when the last flit has left its source.
 
     It is counted `weight` times (`nocsim.sampling`). `passage` is the transfer it belongs to, if somebody asks what
-    waits were for; `waiting_flits` are those that may not go yet.
+    waits were for; `waiting_flits` of its `flits` may not go yet.
     """
 
     __slots__ = (
         "dsts",
+        "flits",
         "n_bytes",
         "number",
         "on_arrival",
@@ -72,7 +73,7 @@ class Message:
         self.src, self.dsts, self.tensor, self.n_bytes = src, dsts, tensor, n_bytes
         self.sent, self.on_arrival, self.weight = sent, arrival, weight
         self.pending = len(dsts)
-        self.open_tokens = self.waiting_flits = 0
+        self.open_tokens = self.flits = self.waiting_flits = 0
         self.outbox = outbox
         self.passage: Passage | None = None
         self.queued_cycle = self.sent_cycle = 0
@@ -135,7 +136,7 @@ class Network(ABC):
         message.queued_cycle = self._env.now
         load = self.loads.setdefault((tensor, src, dsts), Load())
         load.packets += self.packetiser.packets(n_bytes) * weight
-        flits = self.packetiser.flits(n_bytes)
+        flits = message.flits = self.packetiser.flits(n_bytes)
         load.flits += flits * weight
         load.n_bytes += n_bytes * weight
         if gate == Gate.NONE:
@@ -177,7 +178,7 @@ class Network(ABC):
         passage, now = message.passage, self._env.now
         message.sent_cycle = now
         starved_by: Resource = "dram" if passage is not None and passage.from_dram else "port"
-        flits = self._busy_cycles(self.packetiser.flits(message.n_bytes))
+        flits = self._busy_cycles(message.flits)
         if passage is not None:
             passage.left(now)
         message.outbox.sent(now, message.queued_cycle, flits, starved_by)
@@ -227,10 +228,11 @@ class MeshNetwork(Network):
         return flits
 
     def _latency_cycles(self, src: int, dst: int) -> int:
-        if (src, dst) not in self._latencies:
+        found = self._latencies.get((src, dst))
+        if found is None:
             # Heard of one cycle after the flit has entered, a message is sent.
-            self._latencies[src, dst] = zero_load_latency_cycles(self._mesh.topology, src, dst) - 1
-        return self._latencies[src, dst]
+            found = self._latencies[src, dst] = zero_load_latency_cycles(self._mesh.topology, src, dst) - 1
+        return found
 
     def report(self, kind: int, number: int, dst: int) -> None:
         """Pass on what the mesh reported."""

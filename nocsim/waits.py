@@ -35,23 +35,20 @@ _MOST_STRETCHES = 4096  # kept of a time line; a wait that reaches further back 
 
 
 class Timeline:
-    """Consecutive stretches of time from cycle 0, each with the resource it is charged to."""
+    """Consecutive stretches of time from cycle 0 to `end`, each with the resource it is charged to."""
 
-    __slots__ = ("_ends", "_resources")
+    __slots__ = ("_ends", "_resources", "end")
 
     def __init__(self) -> None:
         self._ends: list[int] = []
         self._resources: list[Resource] = []
-
-    @property
-    def end(self) -> int:
-        """The cycle up to which it is known."""
-        return self._ends[-1] if self._ends else 0
+        self.end = 0
 
     def until(self, cycle: int, resource: Resource) -> None:
         """Charge what is not yet known up to `cycle`."""
         if cycle <= self.end:
             return
+        self.end = cycle
         if self._ends and self._resources[-1] == resource:
             self._ends[-1] = cycle
             return
@@ -101,7 +98,8 @@ class Outbox:
 
     def sent(self, cycle: int, queued_cycle: int, flits: int, starved_by: Resource) -> None:
         """A message of so many flits, the next in order, has left by `cycle`."""
-        self.line.until(queued_cycle, "port")  # nothing to send: nobody's wait reaches into it
+        if queued_cycle > self.line.end:
+            self.line.until(queued_cycle, "port")  # nothing to send: nobody's wait reaches into it
         own = flits
         while self._starved and self._starved[0][0] < cycle:
             begin, end = self._starved[0]
@@ -118,7 +116,8 @@ class Outbox:
         """Up to `cycle` it could send; returns the flits' own cycles, the others are the mesh's."""
         cycles = max(0, min(own_flits, cycle - self.line.end))
         self.line.until(self.line.end + cycles, "port")
-        self.line.until(cycle, "link")
+        if cycle > self.line.end:
+            self.line.until(cycle, "link")
         return cycles
 
 
