@@ -28,7 +28,7 @@ def schedule(
     layer: Layer | str | Path,
     architecture: Architecture | str | Path = "simba_4x4",
     *,
-    objective: str = "cosa",
+    objective: str | None = None,
     model: str | None = None,
     constants: Constants | str | Path | None = None,
     pad_percent: float = 0.0,
@@ -50,7 +50,7 @@ def schedule(
     ----------
     layer: a layer, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
     architecture: an architecture, the name of a packaged one, or the path of an architecture file.
-    objective: what is minimised. Of the machine, with a proven bound: ``latency`` (of the fastest the least energy),
+    objective: what is minimised (None: latency; with an option of the published program, cosa). Of the machine, with a proven bound: ``latency`` (of the fastest the least energy),
         ``energy`` (of the least the fastest), ``edp``. Of the published program: ``cosa``, its weighted sum; its parts
         ``utilisation``, ``compute`` and ``traffic``; ``balance``, the distance between weighted traffic and compute.
     model: for the machine's objectives ``network``, the simulated machine, or ``analytical``, Timeloop's accounting
@@ -126,7 +126,7 @@ def schedule(
 def program_options(
     architecture: Architecture,
     *,
-    objective: str,
+    objective: str | None,
     model: str | None = None,
     constants: Constants | str | Path | None = None,
     pad_percent: float = 0.0,
@@ -160,6 +160,8 @@ def program_options(
         "order_level": order_level,
         "pad_primes_above": pad_primes_above,
     }
+    if objective is None:
+        objective = "cosa" if any(map(_given, published.values())) else "latency"
     if objective in (*MACHINE_OBJECTIVES, PARETO):
         _refuse(published, objective, "an objective of the published program, such as cosa")
         return {"objective": objective, **machine, "gap": 0.01 if gap is None else gap, **others}
@@ -167,10 +169,15 @@ def program_options(
     return {"objective": objective, **published, "gap": 1e-4 if gap is None else gap, **others}
 
 
+def _given(value: object) -> bool:
+    """Whether an option of a program differs from what it is if nobody names it."""
+    return value not in (None, False, 0, "aggregated")
+
+
 def _refuse(options: Mapping[str, object], objective: str, needs: str) -> None:
     """Options that the program of an objective does not have must not be given."""
     for name, value in options.items():
-        if value not in (None, False, 0, "aggregated"):
+        if _given(value):
             option = "--constrain" if name == "constraints" else "--" + name.replace("_", "-")
             raise InputError(f"does not go with the objective {objective}", source=option, value=value, allowed=needs)
 

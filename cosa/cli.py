@@ -184,7 +184,7 @@ def schedule_command(
     if mesh is not None:
         architecture = architecture.with_mesh(mesh)
     program: dict[str, Any] = {
-        "objective": objective or "cosa",
+        "objective": objective,
         "model": model,
         "constants": constants,
         "pad_percent": pad_percent,

@@ -60,7 +60,7 @@ def main() -> int:
         architecture = cosa.load_architecture(options.arch)
         network = cosa.load_network(options.network)
         for name in options.layers.split(","):
-            schedule = cosa.schedule(network.find(name).layer, architecture)
+            schedule = cosa.schedule(network.find(name).layer, architecture, objective="cosa")
             usual = nocsim.simulate(schedule).cycles.total
             line = f"{name:12}{usual:>10,}"
             for switch, changes in SWITCHES.items():

@@ -294,7 +294,7 @@ def test_every_evaluated_number_is_described() -> None:
     from cosa.show_evaluation import describe
 
     layer = cosa.Layer(name="small", R=1, S=1, P=4, Q=4, C=4, K=4, N=1)
-    schedule = cosa.schedule(layer, "simba_4x4")
+    schedule = cosa.schedule(layer, "simba_4x4", objective="cosa")
     found: set[str] = set()
     for convention in ("timeloop", "exact"):
         view = describe(schedule, cosa.evaluate(schedule, convention=convention))

@@ -71,8 +71,9 @@ def candidates(
     ----------
     name: one of `MAPPERS`.
     most: how many; the program makes one.
-    objective: `latency`, `energy` or `edp`: of a search analytically in Timeloop's convention (None: latency), of the
-        program in the option `model`; or a name that the published program knows (its default: `cosa`).
+    objective: `latency`, `energy` or `edp`: of a search analytically in Timeloop's convention of the
+        program in the option `model`; or a name that the published program
+        knows (`cosa` and others). None: latency.
     budget: how much a search may do (None: by its own rule); of the program its seconds count.
     seed: same seed, same schedule on any number of workers, unless time or Ctrl-C stops the search.
     workers: processor cores to use.

@@ -106,7 +106,7 @@ def test_no_run_is_below_the_bound(first: int) -> None:
 
 @pytest.fixture(scope="module")
 def small() -> Schedule:
-    return cosa.schedule(Layer(R=3, S=3, P=14, Q=14, C=16, K=32, N=1))
+    return cosa.schedule(Layer(R=3, S=3, P=14, Q=14, C=16, K=32, N=1), objective="cosa")
 
 
 @pytest.mark.parametrize("name", ["simba_4x4", "simba_4x4_wide", "cosa2021"])

@@ -28,7 +28,7 @@ def test_smooth_bounds_of_the_largest_bounds_are_quick() -> None:
 
 def test_a_large_prime_is_padded_and_runs_faster() -> None:
     layer = Layer(name="prime", R=1, S=1, P=127, Q=1, C=67, K=64, N=1)
-    plain, padded = cosa.schedule(layer), cosa.schedule(layer, pad_primes_above=7)
+    plain, padded = cosa.schedule(layer, objective="cosa"), cosa.schedule(layer, pad_primes_above=7)
     assert padded.padded == {"P": 128, "C": 70}
     assert padded.layer == layer
     assert padded.padding_macs == 64 * (128 * 70 - 127 * 67)

@@ -22,7 +22,7 @@ SMALL = BIG.model_copy(update={"P": 7, "K": 11})
 
 @pytest.fixture(scope="module")
 def big() -> Schedule:
-    return cosa.schedule(BIG, "simba_4x4", time_limit_seconds=20)
+    return cosa.schedule(BIG, "simba_4x4", objective="cosa", time_limit_seconds=20)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from nocsim.result import Result
 @pytest.fixture(scope="module")
 def bound_job() -> Schedule:
     """A fully connected layer: each weight is used once, so the DRAM is the bottleneck."""
-    return cosa.schedule(cosa.Layer(name="fc", R=1, S=1, P=1, Q=1, C=512, K=256, N=1))
+    return cosa.schedule(cosa.Layer(name="fc", R=1, S=1, P=1, Q=1, C=512, K=256, N=1), objective="cosa")
 
 
 def run(job: Schedule, **dram: Any) -> Result:

@@ -37,7 +37,7 @@ def layer(name: str, **bounds: int) -> Layer:
 
 @pytest.mark.parametrize("entry", RESNET50, ids=lambda entry: entry.name)
 def test_resnet50(entry: Layer) -> None:
-    accelerator, result = run(cosa.schedule(entry))
+    accelerator, result = run(cosa.schedule(entry, objective="cosa"))
     check_conservation(accelerator, result)
     check_cycles(accelerator, result)
     assert result.cycles.total >= result.cycles.compute_only
@@ -55,7 +55,7 @@ def test_awkward_layers(name: str) -> None:
 
 
 def check(entry: Layer) -> None:
-    accelerator, result = run(cosa.schedule(entry))
+    accelerator, result = run(cosa.schedule(entry, objective="cosa"))
     check_conservation(accelerator, result)
     check_cycles(accelerator, result)
 
