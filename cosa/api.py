@@ -50,8 +50,9 @@ def schedule(
     ----------
     layer: a layer, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
     architecture: an architecture, the name of a packaged one, or the path of an architecture file.
-    objective: what is minimised (None: latency; with an option of the published program, cosa). Of the machine, with a proven bound: ``latency`` (of the fastest the least energy),
-        ``energy`` (of the least the fastest), ``edp``. Of the published program: ``cosa``, its weighted sum; its parts
+    objective: what is minimised (None: latency; with an option of the published program, cosa). Of the machine,
+        with a proven bound: ``latency`` (of the fastest the least energy), ``energy`` (of the least the fastest),
+        ``edp``. Of the published program: ``cosa``, its weighted sum; its parts
         ``utilisation``, ``compute`` and ``traffic``; ``balance``, the distance between weighted traffic and compute.
     model: for the machine's objectives ``network``, the simulated machine, or ``analytical``, Timeloop's accounting
         (None: network where the architecture has a mesh).

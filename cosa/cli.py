@@ -211,7 +211,7 @@ def schedule_command(
         from cosa.cli_whole_network import schedule_whole_network
 
         options = program_options(architecture, **program) | {"workers": threads}
-        if mapper != "cosa":
+        if mapper not in cli_search.PROGRAMS:
             budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
             options = {"objective": objective, "budget": budget, "seed": seed}
         return schedule_whole_network(
@@ -220,7 +220,7 @@ def schedule_command(
     if output is not None:
         inputs = {"--layer-file": layer_file, "--arch": arch, "--weights": weights, "--constrain": constrain}
         check_output("-o", output, inputs)
-    if mapper != "cosa":
+    if mapper not in cli_search.PROGRAMS:
         budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
         result = cli_search.search(mapper, found_layer, architecture, objective, budget, seed, workers)
         if output is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cosa.errors import InputError, nearest_of
-from cosa.mappers.registry import MAPPERS, map_layer
+from cosa.mappers.registry import MAPPERS, PROGRAMS, map_layer
 
 if TYPE_CHECKING:
     from cosa.arch import Architecture
@@ -45,15 +45,15 @@ def check_options(context: typer.Context, mapper: str, whole_network: bool = Fal
     if mapper not in MAPPERS:
         allowed, nearest = ", ".join(MAPPERS), nearest_of(mapper, MAPPERS)
         raise InputError("no such mapper", source="--mapper", value=mapper, allowed=allowed, nearest=nearest)
-    foreign: tuple[str, ...] = SEARCH_ONLY if mapper == "cosa" else PROGRAM_ONLY
+    foreign: tuple[str, ...] = SEARCH_ONLY if mapper in PROGRAMS else PROGRAM_ONLY
     if not whole_network:
         given = context.get_parameter_source("cache")
         if given is not None and given.name == "COMMANDLINE":
             allowed = "with --network NAME and without --layer"
             raise InputError("for whole networks", source="--cache", value=context.params["cache"], allowed=allowed)
-        if mapper == "cosa":
+        if mapper in PROGRAMS:
             foreign = (*foreign, "workers")
-    if mapper not in ("cosa", "random"):
+    if mapper not in (*PROGRAMS, "random"):
         foreign = (*foreign, "samples")
     for name in foreign:
         source = context.get_parameter_source(name) if name in context.params else None

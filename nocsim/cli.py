@@ -70,6 +70,9 @@ def run_command(
         bool, typer.Option("--exact", help="Simulate every step, also of a schedule with very many of them.")
     ] = False,
     mapper: Annotated[str, typer.Option(metavar="NAME", help="With --network: what makes the schedules.")] = "cosa",
+    objective: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --network: what the mapper minimises (latency).")
+    ] = None,
     workers: Annotated[int, typer.Option(metavar="N", help="With --network: processes at a time.")] = 1,
     cache: Annotated[
         str | None, typer.Option(metavar="FOLDER|none", help="With --network: where results of layers are kept.")
@@ -91,6 +94,7 @@ def run_command(
             mesh=mesh,
             placement=placement,
             mapper=mapper,
+            objective=objective,
             workers=workers,
             cache=cache,
             json_file=json_file,

@@ -18,6 +18,7 @@ def run_whole_network(
     mesh: str | None,
     placement: str | None,
     mapper: str,
+    objective: str | None,
     workers: int,
     cache: str | None,
     json_file: str | None,
@@ -39,7 +40,10 @@ def run_whole_network(
     if json_file not in (None, "-"):
         check_output("--json", json_file, {"--arch": arch})
     folder = None if cache == "none" else Path(cache) if cache else default_cache()
-    result = run_network(network, architecture, mapper=mapper, workers=workers, cache=folder, progress=LayerProgress())
+    options = {} if objective is None else {"objective": objective}
+    result = run_network(
+        network, architecture, mapper=mapper, options=options, workers=workers, cache=folder, progress=LayerProgress()
+    )
     if json_file == "-":
         out(result.to_json())
     else:

@@ -251,6 +251,9 @@ def _map(
 ) -> _Made:
     started = time.perf_counter()
     simulated = objective == "simulated"
+    model = spec.model
+    if model is None and spec.name == "machine":
+        model = "network" if simulated else "analytical"
     if spec.name == "random" and budget is not None and budget.samples is not None:
         most = max(most, budget.samples)
     try:
@@ -264,7 +267,7 @@ def _map(
             seed=seed,
             workers=workers,
             keep_interrupted=True,
-            **({"model": spec.model} if spec.model else {}),
+            **({"model": model} if model else {}),
         )
         best = simulate_best(found, pool, limit) if simulated else None
     except CosaError as error:

@@ -64,7 +64,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         schedule_file = str(Path(folder) / "schedule.json")
         schedule = [str(bin_folder / "cosa"), "schedule", "--network", "resnet50", "--layer", options.layer]
-        schedule += ["--arch", "simba_4x4", "-o", schedule_file]
+        schedule += ["--arch", "simba_4x4", "--objective", "cosa", "-o", schedule_file]
         run = [str(bin_folder / "nocsim"), "run", "--schedule", schedule_file, "--mesh", "4x4"]
         environment = dict(os.environ)
         scheduling = measure(schedule, options.runs, environment)

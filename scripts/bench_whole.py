@@ -94,6 +94,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--network", default="resnet50")
     parser.add_argument("--arch", default="simba_4x4")
+    parser.add_argument("--objective", default="cosa", help="of the schedules; the published one solves fastest")
     options = parser.parse_args()
     figures: dict[str, float] = {}
     for memory, variant in (("none", "no_dram"), ("dramsim2", "dramsim2")):
@@ -104,10 +105,13 @@ def main() -> int:
     import nocsim
 
     layers = cosa.load_network(options.network).layers
-    nocsim.simulate(cosa.schedule(layers[-1].layer, options.arch))  # compiles what the workers then load
+    nocsim.simulate(
+        cosa.schedule(layers[-1].layer, options.arch, objective=options.objective)
+    )  # compiles what the workers then load
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(sys.executable).with_name("nocsim")), "run", "--network", options.network]
         command += ["--arch", options.arch, "--workers", str(options.workers), "--cache", folder]
+        command += ["--objective", options.objective]
         watched = run_watched(command)
     figures |= {f"network_{name}": value for name, value in watched.items()}
     figures["network_cpu_seconds_per_worker"] = watched["cpu_seconds"] / options.workers

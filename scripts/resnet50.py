@@ -38,9 +38,9 @@ class Row:
     simulate_seconds: float
 
 
-def run_layer(entry: NetworkLayer, arch: str) -> Row:
+def run_layer(entry: NetworkLayer, arch: str, objective: str) -> Row:
     """Schedule and simulate one layer."""
-    schedule = cosa.schedule(entry.layer, arch)
+    schedule = cosa.schedule(entry.layer, arch, objective=objective)
     result = nocsim.simulate(schedule)
     provenance, timing = schedule.provenance, schedule.timing
     channels = result.dram.channels
@@ -70,6 +70,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="simba_4x4")
     parser.add_argument("--network", default="resnet50")
+    parser.add_argument("--objective", default="latency", help="of the schedules: latency, energy, edp, cosa, ...")
     parser.add_argument("--csv", help="write the table as CSV as well")
     parser.add_argument("--no-timing", action="store_true", help="leave wall-clock seconds out")
     options = parser.parse_args()
@@ -82,7 +83,7 @@ def main() -> int:
     try:
         network = cosa.load_network(options.network)
         for entry in network.layers:
-            row = run_layer(entry, options.arch)
+            row = run_layer(entry, options.arch, options.objective)
             rows.append(row)
             line = (
                 f"{row.layer:14}{row.count:>3}{row.compute_cycles:>11,}{row.analytical_cycles:>12,}"

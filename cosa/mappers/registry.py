@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from cosa.workload import Layer
 
 SEARCHES = ("random", "hybrid", "evolutionary", "exhaustive")
-MAPPERS = ("cosa", *SEARCHES)
+PROGRAMS = ("cosa", "machine")
+MAPPERS = (*PROGRAMS, *SEARCHES)
 SEARCH_OBJECTIVES = ("latency", "energy", "edp")
 
 
@@ -71,9 +72,9 @@ def candidates(
     ----------
     name: one of `MAPPERS`.
     most: how many; the program makes one.
-    objective: `latency`, `energy` or `edp`: of a search analytically in Timeloop's convention of the
-        program in the option `model`; or a name that the published program
-        knows (`cosa` and others). None: latency.
+    objective: `latency`, `energy` or `edp` (None: latency): of a search analytically in Timeloop's convention, of the
+        machine program in its option `model`. Of the published program, `cosa`, a name that it knows (None: `cosa`);
+        those of the machine lead to the machine program.
     budget: how much a search may do (None: by its own rule); of the program its seconds count.
     seed: same seed, same schedule on any number of workers, unless time or Ctrl-C stops the search.
     workers: processor cores to use.
@@ -92,12 +93,12 @@ def candidates(
         raise InputError("no such mapper", source="--mapper", value=name, allowed=allowed, nearest=nearest)
     if objective is not None:
         options["objective"] = objective
-    if name == "cosa":
+    if name in PROGRAMS:
         if budget is not None and budget.seconds is not None:
             options["time_limit_seconds"] = budget.seconds
         options["threads"] = workers
-        # Objectives of the machine have a program of their own.
-        module, function = ("machine" if objective in SEARCH_OBJECTIVES else "cosa_mip"), "map_layer"
+        machine = name == "machine" or objective in SEARCH_OBJECTIVES
+        module, function = ("machine" if machine else "cosa_mip"), "map_layer"
     else:
         options |= {"budget": budget, "workers": workers, "keep_interrupted": keep_interrupted, "most": most}
         module, function = name, "search"

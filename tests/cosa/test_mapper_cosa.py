@@ -123,7 +123,11 @@ def test_same_input_and_seed_same_schedule():
 
 def test_the_order_of_hashes_does_not_matter():
     """A process with other string hashes gives the same schedule."""
-    script = "import sys, cosa\nsys.stdout.write(cosa.schedule('alexnet:input.2', objective='cosa', seed=1).to_json(exclude={'timing'}))"
+    script = (
+        "import sys, cosa\n"
+        "found = cosa.schedule('alexnet:input.2', objective='cosa', seed=1)\n"
+        "sys.stdout.write(found.to_json(exclude={'timing'}))"
+    )
     texts = [
         subprocess.run(
             [sys.executable, "-c", script],
