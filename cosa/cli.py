@@ -169,6 +169,7 @@ def schedule_command(
 ) -> int:
     """Schedule one layer, or all layers of a network, on one architecture."""
     from cosa import cli_search
+    from cosa.mappers.registry import PROGRAMS
 
     whole = network is not None and layer is None and layer_file is None
     cli_search.check_options(context, mapper, whole)
@@ -211,7 +212,7 @@ def schedule_command(
         from cosa.cli_whole_network import schedule_whole_network
 
         options = program_options(architecture, **program) | {"workers": threads}
-        if mapper not in cli_search.PROGRAMS:
+        if mapper not in PROGRAMS:
             budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
             options = {"objective": objective, "budget": budget, "seed": seed}
         return schedule_whole_network(
@@ -220,7 +221,7 @@ def schedule_command(
     if output is not None:
         inputs = {"--layer-file": layer_file, "--arch": arch, "--weights": weights, "--constrain": constrain}
         check_output("-o", output, inputs)
-    if mapper not in cli_search.PROGRAMS:
+    if mapper not in PROGRAMS:
         budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
         result = cli_search.search(mapper, found_layer, architecture, objective, budget, seed, workers)
         if output is not None:
