@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cosa.arch import Architecture, load_architecture
-from cosa.errors import InputError
+from cosa.errors import InputError, nearest_of
 from cosa.networks import load_network, network_names
 from cosa.schedule import Schedule
 from cosa.validity import require_valid
@@ -145,7 +145,7 @@ def program_options(
 
     Raises
     ------
-    InputError: a file is wrong, or an option is of the other program.
+    InputError: there is no such objective, a file is wrong, or an option is of the other program.
     """
     machine = {
         "model": model,
@@ -163,11 +163,23 @@ def program_options(
     }
     if objective is None:
         objective = "cosa" if any(map(_given, published.values())) else "latency"
+    _check_objective(objective)
     if objective in (*MACHINE_OBJECTIVES, PARETO):
         _refuse(published, objective, "an objective of the published program, such as cosa")
         return {"objective": objective, **machine, "gap": 0.01 if gap is None else gap, **others}
     _refuse(machine, objective, "an objective of the machine: " + ", ".join(MACHINE_OBJECTIVES))
     return {"objective": objective, **published, "gap": 1e-4 if gap is None else gap, **others}
+
+
+def _check_objective(name: str) -> None:
+    if name in (*MACHINE_OBJECTIVES, PARETO):
+        return
+    from cosa.mip.objective import OBJECTIVES
+
+    known = (*MACHINE_OBJECTIVES, PARETO, *OBJECTIVES)
+    if name not in known:
+        allowed, nearest = ", ".join(known), nearest_of(name, known)
+        raise InputError("no such objective", source="--objective", value=name, allowed=allowed, nearest=nearest)
 
 
 def _given(value: object) -> bool:

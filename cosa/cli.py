@@ -98,9 +98,9 @@ def schedule_command(
         str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
     ] = None,
     mapper: Annotated[
-        str,
+        str | None,
         typer.Option(metavar="NAME", help="What makes the schedule.", autocompletion=_complete_mappers),
-    ] = "cosa",
+    ] = None,
     objective: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What is minimised.", autocompletion=_complete_all_objectives),
@@ -169,10 +169,13 @@ def schedule_command(
 ) -> int:
     """Schedule one layer, or all layers of a network, on one architecture."""
     from cosa import cli_search
-    from cosa.mappers.registry import PROGRAMS
+    from cosa.mappers.registry import PROGRAMS, program_objective
 
+    named, mapper = mapper, mapper or "cosa"
     whole = network is not None and layer is None and layer_file is None
     cli_search.check_options(context, mapper, whole)
+    if mapper in PROGRAMS:
+        objective = program_objective(named, objective)
     _check_range("--time-limit", time_limit, 0 < time_limit <= 1e7, "seconds > 0 and <= 10000000")
     _check_range("--seed", seed, 0 <= seed < 2**31, f"a whole number from 0 to {2**31 - 1}")
     _check_range("--gap", gap or 0.01, 0 < (gap or 0.01) <= 10, "a ratio > 0 and <= 10")
@@ -200,9 +203,10 @@ def schedule_command(
         "time_limit_seconds": time_limit,
         "seed": seed,
     }
-    if mapper == "cosa" and (pool is not None or points is not None or objective == PARETO):
+    if mapper in PROGRAMS and (pool is not None or points is not None or objective == PARETO):
         from cosa import cli_pool
 
+        program["objective"] = objective or "latency"
         cli_pool.check(program["objective"], whole, pool, points)
         inputs = {"--layer-file": layer_file, "--arch": arch, "--constants": constants, "--constrain": constrain}
         return cli_pool.schedule_several(
@@ -211,8 +215,9 @@ def schedule_command(
     if whole:
         from cosa.cli_whole_network import schedule_whole_network
 
-        options = program_options(architecture, **program) | {"workers": threads}
-        if mapper not in PROGRAMS:
+        if mapper in PROGRAMS:
+            options = program_options(architecture, **program) | {"workers": threads}
+        else:
             budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
             options = {"objective": objective, "budget": budget, "seed": seed}
         return schedule_whole_network(

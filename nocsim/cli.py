@@ -69,7 +69,9 @@ def run_command(
     exact: Annotated[
         bool, typer.Option("--exact", help="Simulate every step, also of a schedule with very many of them.")
     ] = False,
-    mapper: Annotated[str, typer.Option(metavar="NAME", help="With --network: what makes the schedules.")] = "cosa",
+    mapper: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --network: what makes the schedules.")
+    ] = None,
     objective: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --network: what the mapper minimises (latency).")
     ] = None,

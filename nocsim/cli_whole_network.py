@@ -8,7 +8,7 @@ from cosa.errors import InputError
 from cosa.layer_pool import LayerProgress
 from cosa.result_cache import default_cache
 from cosa.terminal import check_output, out
-from nocsim.network_run import MAPPERS, NetworkResult, run_network
+from nocsim.network_run import NetworkResult, run_network
 
 
 def run_whole_network(
@@ -17,7 +17,7 @@ def run_whole_network(
     arch: str | None,
     mesh: str | None,
     placement: str | None,
-    mapper: str,
+    mapper: str | None,
     objective: str | None,
     workers: int,
     cache: str | None,
@@ -27,8 +27,6 @@ def run_whole_network(
     from cosa.arch import load_architecture
     from cosa.networks import load_network
 
-    if mapper not in MAPPERS:
-        raise InputError("no such mapper", source="--mapper", value=mapper, allowed=", ".join(MAPPERS))
     if not 1 <= workers <= 1024:
         raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
     network = load_network(name)

@@ -18,7 +18,7 @@ from cosa.arch import Architecture
 from cosa.errors import CosaError, InputError, nearest_of
 from cosa.files import FileModel, Model
 from cosa.mappers import Budget
-from cosa.mappers.registry import MAPPERS, SEARCH_OBJECTIVES, candidates
+from cosa.mappers.registry import MAPPERS, PROGRAMS, SEARCH_OBJECTIVES, candidates
 from cosa.networks import NetworkLayer
 from cosa.schedule import Schedule, StoppedBy
 from cosa.version import version
@@ -96,7 +96,7 @@ class Comparison(FileModel):
 
 @dataclass(frozen=True)
 class MapperSpec:
-    """A mapper as it is named in a comparison: ``NAME``, ``NAME:OBJECTIVE``, or ``cosa:OBJECTIVE:MODEL``."""
+    """A mapper as a comparison names it: ``NAME``, ``NAME:OBJECTIVE``, or, of a program, ``NAME:OBJECTIVE:MODEL``."""
 
     text: str
     name: str
@@ -120,7 +120,7 @@ class MapperSpec:
             known = (*PROGRAM_OBJECTIVES, *SEARCH_OBJECTIVES) if name == "cosa" else SEARCH_OBJECTIVES
             parts.append(("objective", rest[0], known))
         if len(rest) > 1:
-            own = name == "cosa" and rest[0] in SEARCH_OBJECTIVES and len(rest) == 2
+            own = name in PROGRAMS and rest[0] in SEARCH_OBJECTIVES and len(rest) == 2
             parts.append(("model", ":".join(rest[1:]), MODELS if own else ()))
         for what, value, choices in parts:
             if value not in choices:

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from cosa.api import program_options
 from cosa.arch import Architecture
-from cosa.errors import InputError
+from cosa.errors import InputError, nearest_of
 from cosa.files import FileModel, Model
 from cosa.layer_pool import run_layers
+from cosa.mappers.registry import PROGRAMS, program_objective
 from cosa.networks import Network, NetworkLayer
 from cosa.result_cache import content_key, read_cached, write_cached
 from cosa.result_cache import source_digest as digest_of
 from cosa.version import version
 from cosa.workload import Layer
-
-MAPPERS = ("cosa",)
 
 
 class LayerRun(Model):
@@ -93,8 +93,6 @@ def run_layer(layer: Layer, architecture: Architecture, mapper: str, options: di
     import cosa
     import nocsim
 
-    if mapper not in MAPPERS:
-        raise InputError("no such mapper", source="--mapper", value=mapper, allowed=", ".join(MAPPERS))
     schedule = cosa.schedule(layer, architecture, **options)
     result = nocsim.simulate(schedule)
     return {
@@ -115,7 +113,7 @@ def run_network(
     network: Network,
     architecture: Architecture,
     *,
-    mapper: str = "cosa",
+    mapper: str | None = None,
     options: dict[str, Any] | None = None,
     workers: int = 1,
     cache: Path | None = None,
@@ -125,6 +123,7 @@ def run_network(
 
     Parameters
     ----------
+    mapper: `cosa`, the published program, or `machine`, the machine program (None: the objective decides).
     options: of the mapper, as `cosa.schedule` takes them.
     workers: processes at a time.
     cache: folder of earlier results, or None for none.
@@ -136,9 +135,16 @@ def run_network(
 
     Raises
     ------
+    InputError: there is no such mapper or objective, or an option is of the other program.
     CosaError: a layer cannot be scheduled or simulated; the layer is named.
     """
-    options = options or {}
+    if mapper is not None and mapper not in PROGRAMS:
+        allowed, nearest = ", ".join(PROGRAMS), nearest_of(mapper, PROGRAMS)
+        raise InputError("no such mapper", source="--mapper", value=mapper, allowed=allowed, nearest=nearest)
+    options = dict(options or {})
+    options["objective"] = program_objective(mapper, options.get("objective"))
+    program_options(architecture, **options)  # wrong ones end here, before the workers start
+    mapper = mapper or "cosa"
     figures: dict[int, dict[str, Any]] = {}
     keys = [cache_key(entry.layer, architecture, mapper, options) for entry in network.layers]
     for number, key in enumerate(keys):

@@ -1,6 +1,6 @@
 """Speed and memory of the whole machine, measured here and printed as JSON: replay of transactions, a whole network.
 
-    python scripts/bench_whole.py [--runs 5] [--workers 2] [--network resnet50] [--arch simba_4x4]
+    python scripts/bench_whole.py [--runs 5] [--workers 2] [--network resnet50] [--arch simba_4x4] [--objective cosa]
 
 `replay` is CoSA's own example (1x1, 56x56, 64 to 64 channels) as the published simulator's transactions, without DRAM
 and with the DRAMSim2 policy: CPU seconds from the list of transactions to the times of all, after compilation. The

@@ -1,6 +1,6 @@
 """All unique layers of a network, scheduled and simulated: one row a layer, totals with the occurrences counted.
 
-python scripts/resnet50.py [--arch simba_4x4] [--network resnet50] [--csv FILE] [--no-timing]
+python scripts/resnet50.py [--arch simba_4x4] [--network resnet50] [--objective latency] [--csv FILE] [--no-timing]
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class _Task:
             model=self.name,
             seed=self.seed,
             solver=solver_version(),
-            solver_status="time_limit" if stopped_by == "time" else "optimal",
+            solver_status={"time": "time_limit", "tight": "relaxed"}.get(stopped_by, "optimal"),
             objective_value=value,
             bound=bound if bound > 0 else None,
             gap=gap,

@@ -20,6 +20,25 @@ MAPPERS = (*PROGRAMS, *SEARCHES)
 SEARCH_OBJECTIVES = ("latency", "energy", "edp")
 
 
+def program_objective(name: str | None, objective: str | None) -> str | None:
+    """What the program of that name minimises if asked for `objective`; None leaves it to `cosa.schedule`.
+
+    Who names no program gets the one that the objective belongs to.
+
+    Raises
+    ------
+    InputError: `machine` is to minimise what only the published program knows.
+    """
+    if name == "machine":
+        known = (*SEARCH_OBJECTIVES, "pareto")
+        if objective is not None and objective not in known:
+            allowed, nearest = ", ".join(known), nearest_of(objective, known)
+            message = "no such objective of the mapper machine"
+            raise InputError(message, source="--objective", value=objective, allowed=allowed, nearest=nearest)
+        return objective or "latency"
+    return objective or name
+
+
 def map_layer(
     name: str,
     layer: Layer,

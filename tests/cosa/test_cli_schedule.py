@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     Cosa = Callable[..., Ran]
 
 mapper = pytest.importorskip("cosa.mappers.cosa_mip")
+machine = pytest.importorskip("cosa.mappers.machine")
 
 LAYER = {"name": "small", "R": 3, "S": 3, "P": 8, "Q": 8, "C": 8, "K": 16, "N": 1}
 NAMED = ("--network", "resnet50", "--layer", "3356")
+PUBLISHED = ("--objective", "cosa")
+"""For tests of anything but the objective: its program is solved in a fraction of a second."""
 
 
 @pytest.fixture
@@ -39,7 +42,8 @@ def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     def called(*_: Any, **__: Any) -> Schedule:
         pytest.fail("the solver was called")
 
-    monkeypatch.setattr(mapper, "map_layer", called)
+    for module in (mapper, machine):
+        monkeypatch.setattr(module, "map_layer", called)
 
 
 def test_a_layer_of_a_table(cosa: Cosa, tmp_path: Path) -> None:
@@ -49,12 +53,16 @@ def test_a_layer_of_a_table(cosa: Cosa, tmp_path: Path) -> None:
     found = Schedule.from_file(path)
     assert (found.layer.name, found.architecture) == ("3356", load_architecture("simba_4x4"))
     assert found.timing is not None
-    assert found.provenance.objective == "cosa"
+    made = found.provenance
+    assert (made.mapper, made.objective, made.model, made.solver_status) == ("cosa", "latency", "network", "optimal")
+    assert made.bound is not None
+    assert made.objective_value is not None
+    assert made.bound <= made.objective_value <= made.bound * 1.01
     lines = ran.out.splitlines()
     assert lines[0] == "layer         resnet50 3356: R1 S1 P1 Q1 C2048 K1000 N1"
     assert lines[1] == "architecture  simba_4x4: 4x4 PEs, 1,024 MAC units"
     assert "optimal" in ran.out
-    assert "gap 0.0" in ran.out
+    assert "gap 0." in ran.out
     assert lines[-1] == f"written to {path}"
     assert max(map(len, lines[:-1])) <= 80
     assert cosa("show", path).code == 0
@@ -73,7 +81,7 @@ def test_a_layer_file_and_an_architecture_file(cosa: Cosa, tmp_path: Path, layer
 
 def test_without_output_only_the_summary(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    ran = cosa("schedule", "--layer-file", layer_file)
+    ran = cosa("schedule", "--layer-file", layer_file, *PUBLISHED)
     assert ran.code == 0
     assert "written" not in ran.out
     assert sorted(tmp_path.iterdir()) == before
@@ -81,18 +89,20 @@ def test_without_output_only_the_summary(cosa: Cosa, tmp_path: Path, layer_file:
 
 def test_the_same_input_gives_the_same_bytes(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
     for name in ("a.json", "b.json"):
-        assert cosa("schedule", "--layer-file", layer_file, "--no-timing", "-o", tmp_path / name).code == 0
+        ran = cosa("schedule", "--layer-file", layer_file, *PUBLISHED, "--no-timing", "-o", tmp_path / name)
+        assert ran.code == 0
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert Schedule.from_file(tmp_path / "a.json").timing is None
 
 
 def test_the_api_gives_the_same_schedule(cosa: Cosa, tmp_path: Path, layer_file: Path) -> None:
-    assert cosa("schedule", "--layer-file", layer_file, "-o", tmp_path / "a.json").code == 0
+    assert cosa("schedule", "--layer-file", layer_file, *PUBLISHED, "-o", tmp_path / "a.json").code == 0
     expected = Schedule.from_file(tmp_path / "a.json").content_hash
     layer = api.Layer.from_file(layer_file)
-    assert api.schedule(layer).content_hash == expected
-    assert api.schedule(str(layer_file), "simba_4x4", seed=0).content_hash == expected
-    assert api.schedule(layer_file, api.load_architecture("simba_4x4")).content_hash == expected
+    assert api.schedule(layer, objective="cosa").content_hash == expected
+    assert api.schedule(str(layer_file), "simba_4x4", objective="cosa", seed=0).content_hash == expected
+    simba = api.load_architecture("simba_4x4")
+    assert api.schedule(layer_file, simba, objective="cosa").content_hash == expected
 
 
 CONTRADICTIONS: list[tuple[list[str], str]] = [
@@ -141,7 +151,46 @@ def test_bad_options(cosa: Cosa, tmp_path: Path, argv: list[str], says: str) -> 
 
 
 def test_an_unknown_objective(cosa: Cosa) -> None:
-    cosa("schedule", *NAMED, "--objective", "cosas").assert_error("--objective", "found 'cosas'", "did you mean cosa?")
+    ran = cosa("schedule", *NAMED, "--objective", "cosas")
+    ran.assert_error("--objective", "found 'cosas'", "latency, energy, edp", "traffic", "did you mean cosa?")
+    cosa("schedule", *NAMED, "--objective", "latancy").assert_error("--objective", "did you mean latency?")
+    ran = cosa("schedule", *NAMED, "--mapper", "machine", "--objective", "traffic")
+    ran.assert_error("the mapper machine", "allowed: latency, energy, edp")
+
+
+@pytest.mark.usefixtures("no_solver")
+def test_the_program_named_or_chosen_by_what_is_asked_of_it(
+    cosa: Cosa, layer_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing named: latency on the machine. An option of one program alone, or its name, chooses it."""
+    asked: list[tuple[str, str]] = []
+
+    def instead(name: str) -> Callable[..., Schedule]:
+        def called(*_: Any, objective: str, **__: Any) -> Schedule:
+            asked.append((name, objective))
+            raise SolverError("not today")
+
+        return called
+
+    monkeypatch.setattr(mapper, "map_layer", instead("cosa"))
+    monkeypatch.setattr(machine, "map_layer", instead("machine"))
+    for options, expected in (
+        ((), ("machine", "latency")),
+        (("--mapper", "machine"), ("machine", "latency")),
+        (("--mapper", "machine", "--objective", "edp"), ("machine", "edp")),
+        (("--objective", "energy"), ("machine", "energy")),
+        (("--mapper", "cosa"), ("cosa", "cosa")),
+        (("--mapper", "cosa", "--objective", "latency"), ("machine", "latency")),
+        (("--as-published",), ("cosa", "cosa")),
+        (("--pad-primes-above", "7"), ("cosa", "cosa")),
+        (("--objective", "traffic"), ("cosa", "traffic")),
+    ):
+        cosa("schedule", "--layer-file", layer_file, *options).assert_error("not today", code=1)
+        assert asked.pop() == expected
+    clash = cosa("schedule", "--layer-file", layer_file, "--mapper", "machine", "--as-published")
+    clash.assert_error("--as-published: does not go with the objective latency")
+    clash = cosa("schedule", "--layer-file", layer_file, "--mapper", "cosa", "--pad-percent", "5")
+    clash.assert_error("--pad-percent: does not go with the objective cosa")
 
 
 BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
@@ -229,7 +278,7 @@ def test_a_failure_leaves_the_output_alone(
     def fail(*_: Any, **__: Any) -> Schedule:
         raise failure
 
-    monkeypatch.setattr(mapper, "map_layer", fail)
+    monkeypatch.setattr(machine, "map_layer", fail)
     path = tmp_path / "out.json"
     if existing:
         path.write_text("from before")
@@ -254,7 +303,7 @@ def test_a_mapper_that_breaks_a_constraint_is_caught(
     cosa: Cosa, tmp_path: Path, layer_file: Path, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = schedule.with_architecture(schedule.architecture.with_mesh("2x2"))
-    monkeypatch.setattr(mapper, "map_layer", lambda *_, **__: broken)
+    monkeypatch.setattr(machine, "map_layer", lambda *_, **__: broken)
     ran = cosa("schedule", "--layer-file", layer_file, "-o", tmp_path / "out.json")
     ran.assert_error("does not fit", "need 4, there are 2", code=1)
     assert not (tmp_path / "out.json").exists()

@@ -372,7 +372,7 @@ def test_a_fault_in_a_logical_thread_is_raised(small: Layer, simba: Architecture
 
 
 def test_names_and_options_are_checked(small: Layer, simba: Architecture) -> None:
-    assert set(MAPPERS) == {"cosa", *SEARCHES, "exhaustive"}
+    assert set(MAPPERS) == {"cosa", "machine", *SEARCHES, "exhaustive"}
     with pytest.raises(InputError, match="did you mean random"):
         map_layer("randm", small, simba)
     with pytest.raises(InputError, match="did you mean latency"):

@@ -20,6 +20,9 @@ from nocsim.cli import main
 from nocsim.conductor import Conductor
 from nocsim.network_run import NetworkResult, cache_key, run_network
 
+OPTIONS = {"objective": "cosa"}
+"""Of the mapper: solved in a fraction of a second a layer."""
+
 
 @pytest.fixture(scope="module")
 def small() -> Network:
@@ -29,13 +32,13 @@ def small() -> Network:
 
 @pytest.fixture(scope="module")
 def whole(small: Network) -> NetworkResult:
-    return run_network(small, cosa.load_architecture("simba_4x4"))
+    return run_network(small, cosa.load_architecture("simba_4x4"), options=OPTIONS)
 
 
 def test_layers_are_those_of_single_runs(small: Network, whole: NetworkResult) -> None:
     assert whole.complete and [run.layer for run in whole.layers] == [entry.layer.name for entry in small.layers]
     for run, entry in zip(whole.layers, small.layers, strict=True):
-        single = nocsim.simulate(cosa.schedule(entry.layer))
+        single = nocsim.simulate(cosa.schedule(entry.layer, **OPTIONS))
         assert run.simulated_cycles == single.cycles.total
         assert run.count == entry.count
 
@@ -47,24 +50,26 @@ def test_totals_count_occurrences(small: Network, whole: NetworkResult) -> None:
 
 
 def test_any_number_of_workers_gives_the_same_bytes(small: Network, whole: NetworkResult) -> None:
-    assert run_network(small, cosa.load_architecture("simba_4x4"), workers=2).to_json() == whole.to_json()
+    assert (
+        run_network(small, cosa.load_architecture("simba_4x4"), options=OPTIONS, workers=2).to_json() == whole.to_json()
+    )
 
 
 def test_a_second_run_reads_the_cache(
     small: Network, whole: NetworkResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arch = cosa.load_architecture("simba_4x4")
-    assert run_network(small, arch, cache=tmp_path) == whole
+    assert run_network(small, arch, options=OPTIONS, cache=tmp_path) == whole
 
     def never(*_: Any) -> dict[str, Any]:
         raise AssertionError("run again")
 
     monkeypatch.setattr(network_run, "run_layer", never)
-    assert run_network(small, arch, cache=tmp_path) == whole
+    assert run_network(small, arch, options=OPTIONS, cache=tmp_path) == whole
     spoilt = next(tmp_path.glob("*.json"))
     spoilt.write_text("{")
     with pytest.raises(AssertionError, match="run again"):
-        run_network(small, arch, cache=tmp_path)
+        run_network(small, arch, options=OPTIONS, cache=tmp_path)
 
 
 def test_what_the_cache_key_depends_on(small: Network, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +92,7 @@ def test_an_error_names_the_layer(small: Network) -> None:
     data = cosa.load_architecture("simba_4x4").model_dump(mode="json")
     data["levels"][4]["capacity_words"] = 1
     with pytest.raises(CosaError, match="small 72: ") as caught:
-        run_network(small, Architecture.from_data(data))
+        run_network(small, Architecture.from_data(data), options=OPTIONS)
     assert caught.value.exit_code == 1
 
 
@@ -101,7 +106,7 @@ def test_interrupted_runs_keep_what_is_done(small: Network, monkeypatch: pytest.
         return real(*arguments)
 
     monkeypatch.setattr(network_run, "run_layer", interrupted)
-    result = run_network(small, cosa.load_architecture("simba_4x4"))
+    result = run_network(small, cosa.load_architecture("simba_4x4"), options=OPTIONS)
     assert not result.complete and len(result.layers) == 1
 
 
@@ -117,12 +122,12 @@ def test_an_interrupt_within_a_simulation_leaves_the_layer_out(
         real(self, event)
 
     monkeypatch.setattr(Conductor, "_turn", interrupted)
-    result = run_network(small, cosa.load_architecture("simba_4x4"), cache=tmp_path)
+    result = run_network(small, cosa.load_architecture("simba_4x4"), options=OPTIONS, cache=tmp_path)
     assert not result.complete and not result.layers and not list(tmp_path.iterdir())
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["run", "--network", "dlrm", "--workers", "2", "--cache", str(tmp_path / "cache")]
+    options = ["run", "--network", "dlrm", "--objective", "cosa", "--workers", "2", "--cache", str(tmp_path / "cache")]
     assert main([*options, "--json", str(tmp_path / "r.json")]) == 0
     text = capsys.readouterr().out
     assert "whole network" in text and max(map(len, text.splitlines())) <= 80

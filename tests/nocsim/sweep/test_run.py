@@ -41,7 +41,7 @@ def test_figures_failures_and_any_number_of_workers(sweep: Sweep, tmp_path: Path
             assert "does not fit" in row["error"] and row["latency_cycles"] is None
             continue
         assert point.architecture is not None
-        schedule = cosa.schedule(point.layer, point.architecture)
+        schedule = cosa.schedule(point.layer, point.architecture, objective="cosa")
         result = api.simulate(schedule)
         timeloop, exact = (cosa.evaluate(schedule, convention=c) for c in ("timeloop", "exact"))
         assert row["status"] == "done" and row["seconds"] > 0 and row["schedule_hash"] == schedule.content_hash
