@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 
 run: $(READY)
 	@mkdir -p $(OUT)
-	$(BIN)/cosa schedule --network resnet50 --layer input.8 --arch simba_4x4 -o $(OUT)/resnet50_input8.json
+	$(BIN)/cosa schedule --network resnet50 --layer input.8 --arch simba_4x4 --time-limit 300 -o $(OUT)/resnet50_input8.json
 	$(BIN)/nocsim run --schedule $(OUT)/resnet50_input8.json --mesh 4x4 --json $(OUT)/resnet50_input8.result.json
 
 test: lint types
