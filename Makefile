@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 OUT := out
 READY := $(VENV)/.ready
 
-.PHONY: run test test-all lint types bench clean
+PAPER := table6 figure1 figure3 figure4 figure6 figure7 figure8 figure9 figure10
+
+.PHONY: run test test-all lint types bench paper paper-quick clean
 
 run: $(READY)
 	@mkdir -p $(OUT)
@@ -27,6 +29,14 @@ types: $(READY)
 
 bench: $(READY)
 	$(BIN)/python scripts/bench.py
+
+# Tables and figures of the paper into out/paper, about two hours on two cores; a run that was stopped goes on.
+paper: $(READY)
+	for part in $(PAPER); do $(BIN)/python scripts/paper/$$part.py --out $(OUT)/paper || exit; done
+
+# A representative part of them into out/paper-quick, about ten minutes.
+paper-quick: $(READY)
+	for part in $(PAPER); do $(BIN)/python scripts/paper/$$part.py --quick --out $(OUT)/paper-quick || exit; done
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say make PYTHON=...")'

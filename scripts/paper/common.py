@@ -1,0 +1,399 @@
+"""What the scripts of the paper's tables and figures share: options, mappings kept between runs, tables, pictures.
+
+Every mapping and every simulation is a file in `OUT/results`, named by a hash of what goes in and of the sources. A run
+that was killed goes on with what is not there yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from statistics import geometric_mean
+from typing import TYPE_CHECKING, Any
+
+from cosa.api import find_architecture
+from cosa.arch import Architecture
+from cosa.errors import CosaError, InfeasibleError, SolverError
+from cosa.files import write_atomic
+from cosa.layer_pool import LayerProgress, run_layers
+from cosa.networks import FOUR_NETWORKS, Network, NetworkLayer, load_network
+from cosa.result_cache import content_key, read_cached, write_cached
+from cosa.schedule import Schedule
+from cosa.workload import Layer
+from nocsim.network_run import source_digest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HERE = Path(__file__).parent
+QUICK_LAYERS = (
+    "alexnet:input.6",
+    "alexnet:223",
+    "resnet50:input.11",
+    "resnet50:input.83",
+    "resnext50_32x4d:input.39",
+    "resnext50_32x4d:input.83",
+    "deepbench_ocr_face:10_OCR",
+    "deepbench_ocr_face:14_Face_Recognition",
+)
+"""Of every network two layers: 3x3 and 1x1, with many and with few channels, and a fully connected one."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much a script does; `simulation_seconds` is the wall time after which a simulation is given up."""
+
+    out: Path
+    layers: tuple[tuple[str, NetworkLayer], ...]
+    workers: int
+    seeds: int
+    program_seconds: float
+    simulation_seconds: float
+    samples: int
+    quick: bool
+
+    @property
+    def results(self) -> Path:
+        """Folder of what is done."""
+        return self.out / "results"
+
+
+@dataclass(frozen=True)
+class Mapper:
+    """A mapper under the name that it has in tables, with its objective and options (plain data)."""
+
+    name: str
+    mapper: str
+    objective: str | None = None
+    seeds: int = 1
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+RANDOM = Mapper("random", "random", "latency")
+HYBRID = Mapper("hybrid", "hybrid", "latency")
+HYBRID_AS_TIMELOOP = Mapper("hybrid as Timeloop", "hybrid", "latency", options={"as_timeloop": True})
+COSA = Mapper("cosa", "cosa")
+
+
+def certified(plan: Plan, objective: str, model: str) -> Mapper:
+    """The machine program, which knows how far from its optimum it is at most."""
+    options = {"model": model, "time_limit_seconds": plan.program_seconds}
+    return Mapper("certified", "cosa", objective, options=options)
+
+
+def random_of(plan: Plan) -> Mapper:
+    """The best of 5, once for every seed: a single draw says little."""
+    return replace(RANDOM, seeds=plan.seeds)
+
+
+# what is done, and kept
+
+
+def measure(
+    plan: Plan,
+    architecture: str,
+    mappers: Sequence[Mapper],
+    *,
+    simulate: bool = False,
+    layers: Sequence[tuple[str, NetworkLayer]] | None = None,
+) -> list[dict[str, Any]]:
+    """A row for every layer, mapper and seed; what is known is read back."""
+    chosen = plan.layers if layers is None else layers
+    network = Network(architecture, tuple(entry for _, entry in chosen))
+    progress, done = LayerProgress(), 0
+    arguments = (find_architecture(architecture), tuple(mappers), plan, simulate)
+    found: dict[int, list[dict[str, Any]]] = {}
+    for number, rows in run_layers(network, range(len(chosen)), map_and_simulate, arguments, plan.workers):
+        done += 1
+        progress(done, len(chosen))
+        found[number] = [{"network": chosen[number][0], **row} for row in rows]
+    return [row for number in sorted(found) for row in found[number]]
+
+
+def map_and_simulate(
+    layer: Layer, architecture: Architecture, mappers: Sequence[Mapper], plan: Plan, simulate: bool
+) -> list[dict[str, Any]]:
+    """The rows of one layer."""
+    rows = []
+    for mapper in mappers:
+        for seed in range(mapper.seeds):
+            row = mapped(layer, architecture, mapper, seed, plan.results)
+            text = row.pop("schedule", None)
+            row |= {"layer": layer.name, "architecture": architecture.name, "mapper": mapper.name, "seed": seed}
+            if simulate and text is not None:
+                row |= simulated(text, plan.simulation_seconds, plan.results)
+            rows.append(row)
+    return rows
+
+
+def mapped(layer: Layer, architecture: Architecture, mapper: Mapper, seed: int, results: Path) -> dict[str, Any]:
+    """Figures of a mapping, with its schedule (JSON); `error` alone where there is none."""
+    what = asdict(mapper)
+    del what["name"], what["seeds"]
+    inputs = layer.model_dump(mode="json", exclude={"name", "notes"})
+    key = content_key(["paper", inputs, architecture.content_hash, what, seed, source_digest()])
+    known = read_cached(results, key)
+    if known is None:
+        warm_up()
+        known = _map(layer, architecture, mapper, seed)
+        write_cached(results, key, known)
+    return known
+
+
+def _map(layer: Layer, architecture: Architecture, mapper: Mapper, seed: int) -> dict[str, Any]:
+    from cosa.analytical.evaluation import evaluate_timeloop
+    from cosa.mappers import map_layer
+    from cosa.mip.objective import Weights
+
+    options = dict(mapper.options)
+    if "weights" in options:
+        options["weights"] = Weights(**options["weights"])
+    wall, cpu = time.perf_counter(), time.process_time()
+    try:
+        schedule = map_layer(mapper.mapper, layer, architecture, objective=mapper.objective, seed=seed, **options)
+    except (InfeasibleError, SolverError) as error:
+        return {"error": str(error)}
+    took = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+    provenance, search = schedule.provenance, schedule.provenance.search
+    result = evaluate_timeloop(schedule.padded_layer, architecture, schedule.nest, padding_macs=schedule.padding_macs)
+    row: dict[str, Any] = {"cycles": result.cycles, "energy_pj": result.energy_pj, **took}
+    if search is not None:
+        counts = ("samples_drawn", "samples_walked", "samples_valid", "evaluations", "stopped_by")
+        row |= {name: getattr(search, name) for name in counts}
+    else:
+        row |= {"gap": provenance.gap, "solver_status": provenance.solver_status}
+    return row | {"schedule": schedule.model_dump_json()}
+
+
+def simulated(text: str, seconds: float, results: Path) -> dict[str, Any]:
+    """Cycles of a schedule (JSON) on the simulated machine; null where it was given up after so many seconds."""
+    import nocsim
+
+    schedule = Schedule.model_validate_json(text)
+    key = content_key(["paper", "simulation", schedule.content_hash, source_digest(), seconds])
+    known = read_cached(results, key)
+    if known is None:
+        cpu = time.process_time()
+        result = nocsim.simulate(schedule, time_limit_seconds=seconds)
+        finished = result.ended == "finished"
+        known = {
+            "simulated_cycles": result.cycles.total if finished else None,
+            "simulation": result.method if finished else f"given up at cycle {result.cycles.total}",
+            "simulation_cpu_seconds": time.process_time() - cpu,
+        }
+        write_cached(results, key, known)
+    return known
+
+
+@cache
+def warm_up() -> None:
+    """Load everything once in a process, so that no mapping is charged for it."""
+    layer, architecture = Layer(name="warm", R=1, S=1, P=2, Q=1, C=2, K=2, N=1), find_architecture("simba_4x4")
+    for mapper in (RANDOM, HYBRID, COSA, Mapper("certified", "cosa", "latency", options={"model": "analytical"})):
+        _map(layer, architecture, mapper, 0)
+
+
+# tables
+
+
+def published(figure: str) -> dict[str, float]:
+    """The paper's values of a table or figure, by quantity."""
+    with (HERE / "published.csv").open(encoding="utf-8") as file:
+        return {row["quantity"]: float(row["value"]) for row in csv.DictReader(file) if row["figure"] == figure}
+
+
+def by_layer(rows: Iterable[Mapping[str, Any]], mapper: str, value: str) -> dict[tuple[str, str], float]:
+    """A mapper's value of every layer (network, layer) where all its seeds have one: their geometric mean."""
+    found: dict[tuple[str, str], list[float | None]] = {}
+    for row in rows:
+        if row["mapper"] == mapper:
+            found.setdefault((row["network"], row["layer"]), []).append(row.get(value))
+    whole = {key: [number for number in numbers if number] for key, numbers in found.items()}
+    return {key: geometric_mean(whole[key]) for key, numbers in found.items() if len(whole[key]) == len(numbers)}
+
+
+def ratios(rows: Sequence[Mapping[str, Any]], base: str, mapper: str, value: str) -> dict[str, tuple[float, int]]:
+    """The base's value over a mapper's: by network the geometric mean and the layers in it, then of all networks.
+
+    `all` is the geometric mean of the networks' means. Only layers that both have count.
+    """
+    high, low = by_layer(rows, base, value), by_layer(rows, mapper, value)
+    networks: dict[str, list[float]] = {}
+    for key in high:
+        if key in low:
+            networks.setdefault(key[0], []).append(high[key] / low[key])
+    found = {name: (geometric_mean(values), len(values)) for name, values in networks.items()}
+    if found:
+        layers = sum(count for _, count in found.values())
+        found["all"] = (geometric_mean([mean for mean, _ in found.values()]), layers)
+    return found
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """All rows, with a column for every name that one of them has."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, text.getvalue())
+
+
+def compare(plan: Plan, figure: str, ours: Mapping[str, float], layers: Mapping[str, int] | None = None) -> None:
+    """Write and print ours beside the published values; `layers`: how many are in a value, by quantity."""
+    theirs = published(figure)
+    counts = layers or {}
+    rows = [
+        {"quantity": name, "published": theirs.get(name), "ours": value, "layers": counts.get(name)}
+        for name, value in ours.items()
+    ]
+    missing = sorted(set(theirs) - set(ours))
+    rows += [{"quantity": name, "published": theirs[name], "ours": None, "layers": None} for name in missing]
+    write_csv(plan.out / f"{figure}.csv", rows)
+    print(f"{figure}: load average {os.getloadavg()[0]:.1f} at the end")
+    print(f"{'':56}{'published':>12}{'ours':>12}{'layers':>8}")
+    for row in rows:
+        cells = ["-" if row[name] is None else f"{row[name]:,.4g}" for name in ("published", "ours")]
+        cells = [f"{row[n]:,.0f}" if (row[n] or 0) >= 1e4 else cell for n, cell in zip(("published", "ours"), cells)]
+        print(f"{row['quantity']:56}{cells[0]:>12}{cells[1]:>12}{row['layers'] or '':>8}")
+
+
+def speed_ups(
+    rows: Sequence[Mapping[str, Any]], value: str, prefix: str = "", mappers: Sequence[str] = ("cosa", "certified")
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Means of all networks by quantity, and the layers in each: the mappers over every baseline in the rows."""
+    ours, counts = {}, {}
+    names = {row["mapper"] for row in rows}
+    for mapper in mappers:
+        for base in ("random", "hybrid", "hybrid as Timeloop"):
+            found = ratios(rows, base, mapper, value).get("all") if base in names else None
+            if found:
+                quantity = f"{prefix}speed-up of {mapper} over {base}"
+                ours[quantity], counts[quantity] = found
+    return ours, counts
+
+
+# pictures
+
+
+def bars(
+    path: Path, groups: Mapping[str, Mapping[str, float]], label: str, *, title: str = "", line: float | None = None
+) -> None:
+    """Groups of bars with a legend: {group: {series: height}}."""
+    from nocsim.pictures import new_figure
+
+    series = list(dict.fromkeys(name for heights in groups.values() for name in heights))
+    figure = new_figure(max(5.0, 1.2 + 0.28 * len(groups) * len(series)), 3.6)
+    axes = figure.add_subplot()
+    width = 0.8 / max(1, len(series))
+    for number, name in enumerate(series):
+        places = [place + (number - (len(series) - 1) / 2) * width for place in range(len(groups))]
+        axes.bar(places, [heights.get(name, 0.0) for heights in groups.values()], width, label=name)
+    axes.set_xticks(range(len(groups)), list(groups), rotation=20 if len(groups) < 6 else 75, ha="right", fontsize=8)
+    axes.set(ylabel=label, title=title)
+    if line is not None:
+        axes.axhline(line, color="black", linewidth=0.6)
+    if len(series) > 1:
+        axes.legend(fontsize=8)
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture."""
+    from nocsim.pictures import save_figure
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_figure(figure, path)
+
+
+def ratio_bars(
+    path: Path,
+    rows: Sequence[Mapping[str, Any]],
+    value: str,
+    mappers: Sequence[str],
+    label: str,
+    base: str = "random",
+    title: str = "",
+) -> None:
+    """Bars by network: how much better each mapper is than the base."""
+    groups: dict[str, dict[str, float]] = {}
+    for mapper in mappers:
+        for network, (mean, _) in ratios(rows, base, mapper, value).items():
+            groups.setdefault(network, {})[mapper] = mean
+    names = sorted(groups, key=lambda name: name == "all")
+    bars(path, {name: groups[name] for name in names}, label, title=title, line=1.0)
+
+
+# the command line
+
+
+def start(work: Callable[[Plan], None], text: str | None) -> int:
+    """Read the options and do the work; errors of input are told in a line, Ctrl-C keeps what is done."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("out/paper"), help="folder of tables, pictures and results")
+    parser.add_argument("--quick", action="store_true", help="eight layers, smaller budgets")
+    parser.add_argument("--layers", help="NETWORK:LAYER,... instead of the four networks")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seeds", type=int, help="draws of the random mapper (5; quick: 2)")
+    parser.add_argument("--program-seconds", type=float, help="limit of a certified program (20; quick: 6)")
+    parser.add_argument("--simulation-seconds", type=float, help="limit of a simulation (60; quick: 15)")
+    parser.add_argument("--samples", type=int, help="valid mappings of figure 1 (40000; quick: 4000)")
+    options = parser.parse_args()
+    full = {"seeds": 5, "program_seconds": 20.0, "simulation_seconds": 60.0, "samples": 40_000}
+    quick = {"seeds": 2, "program_seconds": 6.0, "simulation_seconds": 15.0, "samples": 4_000}
+    defaults = quick if options.quick else full
+    chosen = {name: value if (value := getattr(options, name)) is not None else defaults[name] for name in defaults}
+    wrong = [name for name, value in (*chosen.items(), ("workers", options.workers)) if value <= 0]
+    if wrong:
+        parser.error(f"--{wrong[0].replace('_', '-')}: must be above 0")
+    try:
+        names = options.layers.split(",") if options.layers else QUICK_LAYERS if options.quick else None
+        plan = Plan(options.out, chosen_layers(names), options.workers, **chosen, quick=options.quick)
+        work(plan)
+    except CosaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted; what is done is kept, the same command goes on", file=sys.stderr)
+        return 130
+    return 0
+
+
+def chosen_layers(names: Sequence[str] | None) -> tuple[tuple[str, NetworkLayer], ...]:
+    """(network, layer) of names ``NETWORK:LAYER``; of all four networks without names."""
+    if names is None:
+        return tuple((name, entry) for name in FOUR_NETWORKS for entry in load_network(name).layers)
+    pairs = [name.partition(":") for name in names]
+    return tuple((network, load_network(network).find(layer)) for network, _, layer in pairs)
+
+
+def layer_of(text: str) -> tuple[tuple[str, NetworkLayer], ...]:
+    """A single layer ``NETWORK:LAYER`` as `measure` takes it."""
+    return chosen_layers([text])
+
+
+def schedule_of(layer: Layer, architecture: str, mapper: Mapper, plan: Plan) -> Schedule:
+    """The schedule of a mapping, from the results where it is known."""
+    row = mapped(layer, find_architecture(architecture), mapper, 0, plan.results)
+    if "schedule" not in row:
+        raise CosaError(row["error"])
+    return Schedule.model_validate_json(row["schedule"])
+
+
+def kept(results: Path, what: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `make` gives, or what it gave for the same `what` and sources before."""
+    key = content_key(["paper", what, source_digest()])
+    known = read_cached(results, key)
+    if known is None:
+        known = json.loads(json.dumps(make()))
+        write_cached(results, key, known)
+    return known

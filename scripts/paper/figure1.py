@@ -1,0 +1,80 @@
+"""Figure 1: cycles of valid random schedules of the layer 3x3, 256 -> 256 channels, 14x14 outputs; share invalid.
+
+The layer is `resnet50:input.83` on simba_4x4. Schedules are drawn as Timeloop's random mapper draws them (`cosa.mappers.random`)
+and evaluated on the analytical model. A draw counts as breaking a fan-out if it does; else as breaking a buffer.
+Such draws use few of the MACs, so the spread is also given among those that use at least a part of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from common import Plan, compare, kept, layer_of, save, start, write_csv
+
+from cosa.api import find_architecture
+from cosa.workload import Layer
+
+LAYER, ARCHITECTURE, BLOCK = "resnet50:input.83", "simba_4x4", 1000
+
+
+def draw_block(layer: Layer, number: int, wanted: int) -> dict[str, Any]:
+    """Cycles and MACs in use of so many valid draws; all draws, and those that broke a fan-out or a buffer."""
+    import numpy as np
+
+    from cosa.analytical.batch import BatchEvaluator
+    from cosa.mappers import kernel
+    from cosa.mappers.space import MapSpace, stream
+
+    architecture = find_architecture(ARCHITECTURE)
+    evaluator = BatchEvaluator(layer, architecture)
+    space = MapSpace.of(evaluator)
+    batch, broken = space.batch(wanted), np.zeros((len(architecture.levels), 2), np.int64)
+    places = np.zeros(wanted, np.int64)
+    filled, drawn = kernel.fill_random(
+        stream(0, number), space.primes, space.dims, space.tables(), 10**9, batch.loops(), places, broken
+    )
+    assert filled == wanted
+    result = evaluator.evaluate(batch, detail=False)
+    used = layer.macs // result.compute_cycles
+    found = {"cycles": result.cycles.tolist(), "macs_used": used.tolist(), "drawn": drawn}
+    return found | {"broke_fanout": int(broken[:, 0].sum()), "broke_buffer": int(broken[:, 1].sum())}
+
+
+def work(plan: Plan) -> None:
+    layer = layer_of(LAYER)[0][1].layer
+    blocks = []
+    for number, first in enumerate(range(0, plan.samples, BLOCK)):
+        size = min(BLOCK, plan.samples - first)
+        blocks.append(kept(plan.results, ["figure1", number, size], lambda n=number, s=size: draw_block(layer, n, s)))
+    cycles = [value for block in blocks for value in block["cycles"]]
+    used = [value for block in blocks for value in block["macs_used"]]
+    rows = [{"cycles": a, "macs_used": b} for a, b in zip(cycles, used, strict=True)]
+    write_csv(plan.out / "figure1_samples.csv", rows)
+    drawn, fanout, buffer = (sum(block[name] for block in blocks) for name in ("drawn", "broke_fanout", "broke_buffer"))
+    macs = find_architecture(ARCHITECTURE).macs
+    ours = {"worst / best": max(cycles) / min(cycles), "valid": float(len(cycles)), "drawn": float(drawn)}
+    for name, share in (("1/64", 1 / 64), ("1/4", 1 / 4), ("1/2", 1 / 2)):
+        among = [value for value, busy in zip(cycles, used, strict=True) if busy >= share * macs]
+        if among:
+            ours[f"worst / best where {name} of the MACs work"] = max(among) / min(among)
+            ours[f"valid where {name} of the MACs work"] = float(len(among))
+    ours |= {
+        "share of samples that break a buffer": buffer / drawn,
+        "the same of those that keep to the fan-outs": buffer / (drawn - fanout),
+        "share of samples that break a fan-out": fanout / drawn,
+    }
+    compare(plan, "figure1", ours)
+    from nocsim.pictures import new_figure
+
+    figure = new_figure(5.5, 3.4)
+    axes = figure.add_subplot()
+    lowest = min(cycles)
+    edges = [lowest * (max(cycles) / lowest) ** (place / 40) for place in range(41)]
+    axes.hist(cycles, bins=edges)
+    axes.set(xscale="log", xlabel="cycles (analytical)", ylabel="valid schedules")
+    save(figure, plan.out / "figure1.png")
+
+
+if __name__ == "__main__":
+    sys.exit(start(work, __doc__))

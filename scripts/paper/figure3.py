@@ -1,0 +1,58 @@
+"""Figure 3: what the order of the loops at the global buffer is worth, with the same tiles.
+
+The paper's layer is not known here. This is `resnet50:input.83` (3x3, 256 -> 256 channels, 14x14) in a fixed tiling with the
+loops P2, C4 and K4 at the global buffer; all six orders, analytically and simulated on simba_4x4 and (not with
+--quick) cosa2021. PCK: P outermost.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import permutations
+from typing import Any
+
+from common import Plan, bars, compare, layer_of, start, write_csv
+from orders import Factors, nest_of, row_of, spread
+
+from cosa.api import find_architecture
+from cosa.workload import Dim
+
+LAYER = "resnet50:input.83"
+INNER: dict[str, tuple[Factors, Factors]] = {
+    "AccumulationBuffer": ({"P": 7, "Q": 7}, {"C": 8}),
+    "WeightBuffer": ({"R": 3, "S": 3, "C": 2}, {}),
+    "InputBuffer": ({}, {"K": 8}),
+}
+ORDERED: tuple[tuple[Dim, int], ...] = (("P", 2), ("C", 4), ("K", 4))
+OUTER: Factors = {"K": 2, "Q": 2}
+ARCHITECTURES = ("simba_4x4", "cosa2021")
+
+
+def work(plan: Plan) -> None:
+    layer = layer_of(LAYER)[0][1].layer
+    rows: list[dict[str, Any]] = []
+    ours: dict[str, float] = {}
+    groups: dict[str, dict[str, float]] = {}
+    for name in ARCHITECTURES[: 1 if plan.quick else 2]:
+        architecture = find_architecture(name)
+        found = []
+        for order in permutations(ORDERED):
+            nest = nest_of(architecture, INNER, order, (("K", 4, "x"), ("C", 4, "y")), OUTER)
+            found.append({"order": "".join(dim for dim, _ in order), **row_of(plan, layer, architecture, nest)})
+        rows += found
+        for value, text in (("cycles", "analytical"), ("simulated_cycles", name)):
+            ratio = spread(found, value)
+            if ratio is not None:
+                ours[f"{text}: worst / best order"] = ratio
+        for row in found:
+            if row["simulated_cycles"]:
+                groups.setdefault(row["order"], {})[name] = row["simulated_cycles"]
+        best = min(found, key=lambda row: row["simulated_cycles"] or float("inf"))
+        print(f"{name}: best order {best['order']}")
+    write_csv(plan.out / "figure3_orders.csv", rows)
+    compare(plan, "figure3", ours)
+    bars(plan.out / "figure3.png", groups, "simulated cycles")
+
+
+if __name__ == "__main__":
+    sys.exit(start(work, __doc__))

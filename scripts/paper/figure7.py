@@ -1,0 +1,48 @@
+"""Figure 7: energy on the analytical model (Timeloop's), four networks, hierarchy of simba_4x4.
+
+The hybrid searches for the least energy, as in the paper; cosa is the published program, certified the machine program
+for the least energy. Positive percentages: less energy than the hybrid.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from common import (
+    COSA,
+    HYBRID,
+    HYBRID_AS_TIMELOOP,
+    Plan,
+    certified,
+    compare,
+    measure,
+    random_of,
+    ratio_bars,
+    ratios,
+    start,
+    write_csv,
+)
+
+
+def work(plan: Plan) -> None:
+    mappers = [replace(mapper, objective="energy") for mapper in (random_of(plan), HYBRID, HYBRID_AS_TIMELOOP)]
+    mappers += [COSA, certified(plan, "energy", "analytical")]
+    rows = measure(plan, "simba_4x4", mappers)
+    write_csv(plan.out / "figure7_layers.csv", rows)
+    ours, counts = {}, {}
+    for mapper in ("cosa", "certified"):
+        for base in ("hybrid", "hybrid as Timeloop", "random"):
+            for network, (mean, layers) in ratios(rows, base, mapper, "energy_pj").items():
+                where = "" if network == "all" else f"{network}: "
+                if where and base != "hybrid":
+                    continue
+                name = f"{where}{mapper}: less energy than {base}, %"
+                ours[name], counts[name] = 100 * (1 - 1 / mean), layers
+    compare(plan, "figure7", ours, counts)
+    others = ("hybrid", "hybrid as Timeloop", "cosa", "certified")
+    ratio_bars(plan.out / "figure7.png", rows, "energy_pj", others, "energy of random over energy")
+
+
+if __name__ == "__main__":
+    sys.exit(start(work, __doc__))
