@@ -109,13 +109,12 @@ def measure(
     """A row for every layer, mapper and seed; what is known is read back."""
     chosen = plan.layers if layers is None else layers
     network = Network(architecture, tuple(entry for _, entry in chosen))
-    progress, done = LayerProgress(), 0
+    progress = LayerProgress()
     arguments = (find_architecture(architecture), tuple(mappers), plan, simulate)
     found: dict[int, list[dict[str, Any]]] = {}
     for number, rows in run_layers(network, range(len(chosen)), map_and_simulate, arguments, plan.workers):
-        done += 1
-        progress(done, len(chosen))
         found[number] = [{"network": chosen[number][0], **row} for row in rows]
+        progress(len(found), len(chosen))
     return [row for number in sorted(found) for row in found[number]]
 
 
@@ -184,10 +183,10 @@ def simulated(text: str, seconds: float, results: Path) -> dict[str, Any]:
     if known is None:
         cpu = time.process_time()
         result = nocsim.simulate(schedule, time_limit_seconds=seconds)
-        finished = result.ended == "finished"
+        finished, cycles = result.ended == "finished", result.cycles.total
         known = {
-            "simulated_cycles": result.cycles.total if finished else None,
-            "simulation": result.method if finished else f"given up at cycle {result.cycles.total}",
+            "simulated_cycles": cycles if finished else None,
+            "simulation": result.method if finished else f"given up at cycle {cycles}",
             "simulation_cpu_seconds": time.process_time() - cpu,
         }
         write_cached(results, key, known)
@@ -262,9 +261,13 @@ def compare(plan: Plan, figure: str, ours: Mapping[str, float], layers: Mapping[
     print(f"{figure}: load average {os.getloadavg()[0]:.1f} at the end")
     print(f"{'':56}{'published':>12}{'ours':>12}{'layers':>8}")
     for row in rows:
-        cells = ["-" if row[name] is None else f"{row[name]:,.4g}" for name in ("published", "ours")]
-        cells = [f"{row[n]:,.0f}" if (row[n] or 0) >= 1e4 else cell for n, cell in zip(("published", "ours"), cells)]
-        print(f"{row['quantity']:56}{cells[0]:>12}{cells[1]:>12}{row['layers'] or '':>8}")
+        print(f"{row['quantity']:56}{_cell(row['published']):>12}{_cell(row['ours']):>12}{row['layers'] or '':>8}")
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"
 
 
 def speed_ups(
@@ -379,14 +382,6 @@ def chosen_layers(names: Sequence[str] | None) -> tuple[tuple[str, NetworkLayer]
 def layer_of(text: str) -> tuple[tuple[str, NetworkLayer], ...]:
     """A single layer ``NETWORK:LAYER`` as `measure` takes it."""
     return chosen_layers([text])
-
-
-def schedule_of(layer: Layer, architecture: str, mapper: Mapper, plan: Plan) -> Schedule:
-    """The schedule of a mapping, from the results where it is known."""
-    row = mapped(layer, find_architecture(architecture), mapper, 0, plan.results)
-    if "schedule" not in row:
-        raise CosaError(row["error"])
-    return Schedule.model_validate_json(row["schedule"])
 
 
 def kept(results: Path, what: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Figure 1: cycles of valid random schedules of the layer 3x3, 256 -> 256 channels, 14x14 outputs; share invalid.
 
-The layer is `resnet50:input.83` on simba_4x4. Schedules are drawn as Timeloop's random mapper draws them (`cosa.mappers.random`)
-and evaluated on the analytical model. A draw counts as breaking a fan-out if it does; else as breaking a buffer.
-Such draws use few of the MACs, so the spread is also given among those that use at least a part of them.
+The layer is `resnet50:input.83` on simba_4x4. Schedules are drawn as Timeloop's random mapper draws them
+(`cosa.mappers.random`) and evaluated on the analytical model. A draw counts as breaking a fan-out if it does; else as
+breaking a buffer. Such draws use few of the MACs, so the spread is also given among those that use some of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Figure 3: what the order of the loops at the global buffer is worth, with the same tiles.
 
-The paper's layer is not known here. This is `resnet50:input.83` (3x3, 256 -> 256 channels, 14x14) in a fixed tiling with the
-loops P2, C4 and K4 at the global buffer; all six orders, analytically and simulated on simba_4x4 and (not with
+The paper's layer is not known here. This is `resnet50:input.83` (3x3, 256 -> 256 channels, 14x14) in a fixed tiling
+with the loops P2, C4 and K4 at the global buffer; all six orders, analytically and simulated on simba_4x4 and (not with
 --quick) cosa2021. PCK: P outermost.
 """
 

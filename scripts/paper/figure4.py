@@ -1,8 +1,8 @@
 """Figure 4: what the spatial mapping onto the mesh is worth, with the same tiles in the PEs.
 
-The paper's layer is not known here. This one is 1x1, 16x16 outputs, 256 -> 1024 channels, with P4 C4 K4 at the global buffer:
-what does not run side by side on the 16 PEs runs one after the other (s:P2C4K2 leaves t:P2K2). All six mappings that use
-every PE, each in its best order over time, simulated on simba_4x4 and (not with --quick) cosa2021.
+The paper's layer is not known here. This one is 1x1, 16x16 outputs, 256 -> 1024 channels, with P4 C4 K4 at the global
+buffer: what does not run side by side on the 16 PEs runs one after the other (s:P2C4K2 leaves t:P2K2). All six mappings
+that use every PE, each in its best order over time, simulated on simba_4x4 and (not with --quick) cosa2021.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Figure 8: terms of the published objective, ResNet-50 3_7_512_512_1 on simba_4x4, schedules of four mappers.
 
-The layer is `resnet50:input.138`. Traffic and compute are to be small, utilisation counts negative; sums of logarithms to
-the base 2. Speed-ups are on the analytical model.
+The layer is `resnet50:input.138`. Traffic and compute are to be small, utilisation counts negative; sums of
+logarithms to the base 2. Speed-ups are on the analytical model.
 """
 
 from __future__ import annotations
@@ -11,30 +11,43 @@ import sys
 from common import (
     COSA,
     HYBRID,
+    Mapper,
     Plan,
     certified,
     compare,
     layer_of,
+    mapped,
     measure,
     random_of,
     save,
-    schedule_of,
     speed_ups,
     start,
     write_csv,
 )
 
 import cosa
+from cosa.api import find_architecture
+from cosa.errors import CosaError
+from cosa.schedule import Schedule
+from cosa.workload import Layer
 
-LAYER = "resnet50:input.138"
+LAYER, ARCHITECTURE = "resnet50:input.138", "simba_4x4"
+
+
+def schedule_of(layer: Layer, mapper: Mapper, plan: Plan) -> Schedule:
+    """The schedule of a mapping, from the results where it is known."""
+    row = mapped(layer, find_architecture(ARCHITECTURE), mapper, 0, plan.results)
+    if "schedule" not in row:
+        raise CosaError(row["error"])
+    return Schedule.model_validate_json(row["schedule"])
 
 
 def work(plan: Plan) -> None:
     mappers = [random_of(plan), HYBRID, COSA, certified(plan, "latency", "analytical")]
     layers = layer_of(LAYER)
-    rows = measure(plan, "simba_4x4", mappers, simulate=True, layers=layers)
+    rows = measure(plan, ARCHITECTURE, mappers, simulate=True, layers=layers)
     write_csv(plan.out / "figure8_layers.csv", rows)
-    terms = {m.name: cosa.breakdown(schedule_of(layers[0][1].layer, "simba_4x4", m, plan)) for m in mappers}
+    terms = {m.name: cosa.breakdown(schedule_of(layers[0][1].layer, m, plan)) for m in mappers}
     write_csv(plan.out / "figure8_terms.csv", [{"mapper": name, **found} for name, found in terms.items()])
     ours, _ = speed_ups(rows, "cycles")
     simulated, _ = speed_ups(rows, "simulated_cycles", "simulated: ")

@@ -1,7 +1,7 @@
 """Figure 9: speed-ups on the analytical model on larger chips: simba_8x8 and simba_8x_gbuf.
 
-`cosa` is the published program with its default weights; `cosa calibrated` has weights found for each architecture: of a
-small grid those with the least cycles (geometric mean) on six layers of ResNet-50, as the paper sets them by
+`cosa` is the published program with its default weights; `cosa calibrated` has weights found for each architecture: of
+a small grid those with the least cycles (geometric mean) on six layers of ResNet-50, as the paper sets them by
 micro-benchmarks. certified is the machine program (latency).
 """
 

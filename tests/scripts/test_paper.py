@@ -1,0 +1,112 @@
+"""The scripts of the paper's tables and figures on very little: they run, their numbers add up, and they go on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "scripts" / "paper"
+FIGURES = ("table6", "figure1", "figure3", "figure4", "figure6", "figure7", "figure8", "figure9", "figure10")
+LITTLE = ("--quick", "--layers", "resnet50:3356", "--workers", "1", "--seeds", "2", "--program-seconds", "0.5")
+
+
+def command(name: str, out: Path, *more: str) -> list[str]:
+    return [sys.executable, str(SCRIPTS / f"{name}.py"), "--out", str(out), *LITTLE, "--samples", "1500", *more]
+
+
+def run(name: str, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    return subprocess.run(command(name, out, *more), capture_output=True, text=True, check=False, env=environment)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_published_values_are_those_of_scripts() -> None:
+    found = rows(SCRIPTS / "published.csv")
+    assert {row["figure"] for row in found} == set(FIGURES)
+    assert all(float(row["value"]) > 0 and row["source"] for row in found)
+    assert set(FIGURES) == {path.stem for path in SCRIPTS.glob("*.py")} - {"common", "orders"}
+
+
+def test_speed_ups_are_those_of_the_layers_and_a_run_goes_on(tmp_path: Path) -> None:
+    """Figure 6; then with everything there but one result, which alone is made again."""
+    done = run("figure6", tmp_path)
+    assert done.returncode == 0, done.stderr
+    layers = rows(tmp_path / "figure6_layers.csv")
+    cycles = {name: [float(row["cycles"]) for row in layers if row["mapper"] == name] for name in ("random", "cosa")}
+    assert len(cycles["random"]) == 2
+    expected = (cycles["random"][0] * cycles["random"][1]) ** 0.5 / cycles["cosa"][0]
+    summary = {row["quantity"]: row for row in rows(tmp_path / "figure6.csv")}
+    assert float(summary["speed-up of cosa over random"]["ours"]) == pytest.approx(expected)
+    assert float(summary["speed-up of cosa over random"]["published"]) == 5.2
+    assert (tmp_path / "figure6.png").read_bytes().startswith(b"\x89PNG")
+
+    results = {path: path.read_bytes() for path in (tmp_path / "results").iterdir()}
+    assert len(results) == len(layers)
+    gone = next(path for path in results if '"stopped_by": "samples"' in path.read_text())
+    gone.unlink()
+    kept = next(path for path in results if '"solver_status"' in path.read_text())
+    changed = json.loads(kept.read_text()) | {"cycles": 1}
+    kept.write_text(json.dumps(changed))
+    assert run("figure6", tmp_path).returncode == 0
+    again = rows(tmp_path / "figure6_layers.csv")
+    assert "1" in [row["cycles"] for row in again], "what is there is read back"
+    assert json.loads(gone.read_text())["cycles"] == json.loads(results[gone])["cycles"]
+
+
+def test_wrong_options_are_told(tmp_path: Path) -> None:
+    for more, word in ((("--layers", "resnet50:nothing"), "no such layer"), (("--seeds", "0"), "--seeds")):
+        done = run("figure6", tmp_path, *more)
+        assert done.returncode == 2
+        assert word in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [figure for figure in FIGURES if figure != "figure6"])
+def test_every_figure(name: str, tmp_path: Path) -> None:
+    done = run(name, tmp_path, "--simulation-seconds", "60")
+    assert done.returncode == 0, done.stderr
+    summary = rows(tmp_path / f"{name}.csv")
+    for row in rows(SCRIPTS / "published.csv"):
+        if row["figure"] == name:
+            ours = [found for found in summary if found["quantity"] == row["quantity"]]
+            assert [float(found["published"]) for found in ours] == [float(row["value"])]
+            if not re.search("cosa2021|over random", row["quantity"]):
+                assert float(ours[0]["ours"]) >= 0
+    assert list(tmp_path.glob(f"{name}*.png"))
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+    """Killed once something is there: the next run keeps it, and ends with the same table but for seconds."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen(command("figure7", tmp_path), stdout=subprocess.DEVNULL, env=environment)
+    until = time.monotonic() + 120
+    while not list(tmp_path.glob("results/*.json")) and time.monotonic() < until:
+        time.sleep(0.05)
+    running.kill()
+    running.wait()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("results/*.json")}
+    assert before
+    assert run("figure7", tmp_path).returncode == 0
+    assert all(path.stat().st_mtime_ns == written for path, written in before.items())
+    assert run("figure7", tmp_path / "fresh").returncode == 0
+
+    def told(folder: Path) -> list[dict[str, str]]:
+        searches = [row for row in rows(folder / "figure7_layers.csv") if row["evaluations"]]
+        return [{key: row[key] for key in row if "seconds" not in key} for row in searches]
+
+    assert told(tmp_path) == told(tmp_path / "fresh")
