@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from math import isfinite
 from pathlib import Path
 
 import pytest
@@ -84,8 +85,8 @@ def test_every_figure(name: str, tmp_path: Path) -> None:
         if row["figure"] == name:
             ours = [found for found in summary if found["quantity"] == row["quantity"]]
             assert [float(found["published"]) for found in ours] == [float(row["value"])]
-            if not re.search("cosa2021|over random", row["quantity"]):
-                assert float(ours[0]["ours"]) >= 0
+            if not re.search("cosa2021: worst|over random", row["quantity"]):  # not with --quick; given up in time
+                assert isfinite(float(ours[0]["ours"]))
     assert list(tmp_path.glob(f"{name}*.png"))
 
 
