@@ -3,7 +3,7 @@
 The searches look for the least analytical latency, as in the paper; their schedules are then simulated. certified is
 the machine program for the latency of the simulated machine. A simulation that reaches its time limit gives no value,
 and the layer is left out of the means with that mapper: as such schedules are the slow ones, that makes the speed-ups
-smaller.
+smaller. `at least`: all layers, with the lower bound of the machine in place of what the baselines would have taken.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from common import COSA, HYBRID, Plan, certified, compare, measure, random_of, ratio_bars, speed_ups, start, write_csv
 
 ARCHITECTURES = ("cosa2021", "simba_4x4")
+BASELINES = ("random", "hybrid")
 
 
 def work(plan: Plan) -> None:
@@ -29,6 +30,9 @@ def work(plan: Plan) -> None:
         ratio_bars(picture, found, "simulated_cycles", ("hybrid", "cosa", "certified"), label, title=architecture)
         rows += found
         write_csv(plan.out / "figure10_layers.csv", rows)
+        bounded = [row for row in found if row["mapper"] in BASELINES or row.get("simulated_cycles")]
+        means, layers = speed_ups(bounded, "at_least_cycles", f"{architecture}, at least: ")
+        ours, counts = ours | means, counts | layers
         given_up = [row for row in found if str(row.get("simulation")).startswith("given up")]
         counts_name = f"{architecture}: simulations given up"
         ours[counts_name], counts[counts_name] = float(len(given_up)), len(found)
