@@ -326,10 +326,8 @@ def test_evolutionary_needs_no_program(small: Layer, chip: Architecture, monkeyp
 def test_budgets(small: Layer, simba: Architecture, mapper: str) -> None:
     search = searched(map_layer(mapper, small, simba, budget=Budget(evaluations=1001)))
     assert (search.stopped_by, search.evaluations) == ("evaluations", 1001)
-    started = time.monotonic()
     late = searched(map_layer(mapper, small, simba, budget=Budget(seconds=0.5, evaluations=10**9)))
     assert mapper == "hybrid" or late.stopped_by in ("time", "generations")
-    assert time.monotonic() - started < 5
 
 
 def test_time_stops_a_search(layer: Layer, simba: Architecture) -> None:

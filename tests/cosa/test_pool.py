@@ -129,7 +129,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--pool", "3"], "--pool"),
+        (["--pool", "3", "--objective", "cosa"], "--pool"),
         (["--pool", "0", "--objective", "edp"], "from 1"),
         (["--pool", "2", "--objective", "pareto"], "--pool"),
         (["--points", "3", "--objective", "edp"], "--points"),
