@@ -46,17 +46,17 @@ def search(
     started = time.perf_counter()
     goal = prepare(layer, architecture, objective, workers)
     budget = budget or Budget()
-    most = MOST_MAPPINGS if budget.evaluations is None else budget.evaluations
+    largest = MOST_MAPPINGS if budget.evaluations is None else budget.evaluations
     space = MapSpace.of(BatchEvaluator(layer, architecture), axes_apart=True)
     tilings = prod(_ways(int(times), len(space.slot_level)) for times in space.primes[:, 2])
-    if tilings > max(most, MOST_TILINGS):
-        raise _too_large(layer, architecture, f"more than {float(tilings):.3g} tilings alone", most)
+    if tilings > max(largest, MOST_TILINGS):
+        raise _too_large(layer, architecture, f"more than {float(tilings):.3g} tilings alone", largest)
     from cosa.mappers import kernel
 
     broken = np.zeros((len(architecture.levels), 2), np.int64)
     size = kernel.count_mappings(space.primes, _first_parts(space), len(space.primes), space.tables(), broken)
-    if size > most:
-        raise _too_large(layer, architecture, f"{size:,.0f} valid mappings", most)
+    if size > largest:
+        raise _too_large(layer, architecture, f"{size:,.0f} valid mappings", largest)
     # A logical thread for every way to place the last prime factor.
     tasks = [_task(parts, goal) for parts in _compositions(space)]
     founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
