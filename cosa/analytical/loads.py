@@ -22,7 +22,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Literal
+from typing import Any, Literal, TypeVar
+
+import numpy.typing as npt
 
 from cosa.analytical.routes import Endpoint, Link, endpoint, multicast_links, pe_endpoint, reduction_order
 from cosa.analytical.traffic import Residency, Traffic, bytes_of
@@ -30,6 +32,8 @@ from cosa.noc import Noc
 from cosa.workload import TENSORS, Tensor
 
 BoundBy = Literal["compute", "port", "link", "memory", "dram"]
+
+Amount = TypeVar("Amount", int, npt.NDArray[Any])
 
 Ports = tuple[Endpoint, ...]
 """The ports of one node; a PE has one."""
@@ -104,13 +108,14 @@ class Bound:
         return max(named, key=lambda name: named[name])
 
 
-def flits(noc: Noc, n_bytes: int) -> int:
-    """Flits of so many bytes in as few packets as possible, headers included."""
+def flits(noc: Noc, n_bytes: Amount) -> Amount:
+    """Flits of so many bytes (a number, or an array of them) in as few packets as possible, headers included."""
     flit_bytes = noc.flit_bits // 8
     packets = -(-n_bytes // (flit_bytes * noc.packet_payload_flits))
     if noc.partial_packets == "full":
         return packets * (1 + noc.packet_payload_flits)
-    return packets + -(-n_bytes // flit_bytes)
+    found: Amount = packets + -(-n_bytes // flit_bytes)
+    return found
 
 
 def transfers(traffic: Traffic) -> Iterator[Transfer]:

@@ -20,7 +20,9 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
+from cosa.analytical.loads import flits
 from cosa.analytical.tiles import axes
+from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture
 from cosa.workload import DIMS, RELEVANT, TENSORS, Layer, Tensor
 
@@ -180,14 +182,8 @@ class NetworkEvaluator:
     def __init__(self, layer: Layer, architecture: Architecture) -> None:
         self.layer, self.architecture = layer, architecture
         self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
-        bits = layer.word_bits
-        quantised = architecture.machine.finished_outputs == "quantised"
-        self.bits: dict[Tensor, int] = {
-            "weights": bits.weights,
-            "inputs": bits.inputs,
-            "outputs": bits.outputs if quantised else bits.partial_sums,
-        }
-        self.partial_bits = bits.partial_sums
+        self.bits: dict[Tensor, int] = {tensor: word_bits(layer, architecture, tensor) for tensor in TENSORS}
+        self.partial_bits = word_bits(layer, architecture, "outputs", finished=False)
         self.stores: dict[Tensor, int] = {
             tensor: max((i for i in range(self.mesh) if tensor in architecture.levels[i].keeps), default=-1)
             for tensor in TENSORS
@@ -196,13 +192,8 @@ class NetworkEvaluator:
 
     def flits(self, words: Array, bits: int) -> Array:
         """Flits of a transfer of so many words, headers included."""
-        n_bytes = np.ceil(words * bits / 8)
-        flit_bytes = self.noc.flit_bits // 8
-        packets = np.ceil(n_bytes / (flit_bytes * self.noc.packet_payload_flits))
-        if self.noc.partial_packets == "full":
-            found: Array = packets * (1 + self.noc.packet_payload_flits)
-            return found
-        return packets + np.ceil(n_bytes / flit_bytes)
+        found: Array = flits(self.noc, np.ceil(words * bits / 8))
+        return found
 
     def _sent(self, boundary: Boundary, groups: Array, bits: int) -> Array:
         """Flits of all transfers of an operand; strips are taken to be alike."""

@@ -34,6 +34,15 @@ def bytes_of(words: int, bits: int) -> int:
     return -(-words * bits // 8)
 
 
+def word_bits(layer: Layer, architecture: Architecture, tensor: Tensor, *, finished: bool = True) -> int:
+    """Width of a word on the network: unfinished outputs, and finished ones not quantised, are partial sums."""
+    bits = layer.word_bits
+    if tensor != "outputs":
+        return bits.weights if tensor == "weights" else bits.inputs
+    quantised = finished and architecture.machine.finished_outputs == "quantised"
+    return bits.outputs if quantised else bits.partial_sums
+
+
 class Residency:
     """A tensor in one kind of node: its tile, and how the tile moves when each loop outside steps.
 
@@ -163,12 +172,8 @@ class Traffic:
         return self.on_chip[tensor][-1] if self.on_chip[tensor] else self.pe[tensor]
 
     def word_bits(self, tensor: Tensor, *, finished: bool = True) -> int:
-        """Width of a word on the network: unfinished outputs, and finished ones not quantised, are partial sums."""
-        bits = self.layer.word_bits
-        if tensor != "outputs":
-            return bits.weights if tensor == "weights" else bits.inputs
-        quantised = finished and self.architecture.machine.finished_outputs == "quantised"
-        return bits.outputs if quantised else bits.partial_sums
+        """See `word_bits`."""
+        return word_bits(self.layer, self.architecture, tensor, finished=finished)
 
     @cached_property
     def step_loops(self) -> list[StridedLoop]:

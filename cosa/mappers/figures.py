@@ -117,10 +117,7 @@ class AnalyticalModel:
         """The evaluator of the layer as a mapping pads it."""
         sizes = tuple(int(size) for size in point.bounds.prod(axis=(0, 1)))
         if sizes not in self._evaluators:
-            layer = self.layer
-            if sizes != tuple(layer.bounds[dim] for dim in DIMS):
-                layer = layer.model_copy(update=dict(zip(DIMS, sizes, strict=True)))
-            self._evaluators[sizes] = self.make_evaluator(layer)
+            self._evaluators[sizes] = self.make_evaluator(self.layer.padded_to(padded_size(self.layer, point)))
         return self._evaluators[sizes]
 
     def make_evaluator(self, layer: Layer) -> Evaluator:

@@ -11,14 +11,14 @@ Energy is every access times the energy of a word, over the physical arrays in u
 and, for each level with a bandwidth, its words over that bandwidth. See `cosa.analytical.timeloop` and
 `cosa.analytical.evaluation` for the rules; what the program does not model (words rounded up to blocks, reads that
 neighbours save) and under-estimates (sliding windows, positions shared by outputs and taps) is listed in
-`docs/reference/program.md`.
+`docs/reference/machine-program.md`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import log2, prod
+from math import log2
 from typing import Any
 
 from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
@@ -120,7 +120,7 @@ class AnalyticalProgram(Space):
         """Energy in its unit."""
         macs = self.layer.macs * mac_energy_pj(self.architecture)
         total: Expression = macs / self.energy_unit_pj
-        for (tensor, level), _ in self._children.items():
+        for tensor, level in self._children:
             entry = self.architecture.levels[level]
             per_word = vector_access_energy_pj(self.architecture, level) / entry.block_words
             if per_word == 0:
@@ -145,8 +145,6 @@ class AnalyticalProgram(Space):
         if cluster == 1:
             return used
         most = log2(self.architecture.instances(level) // cluster)
-        if not self._may_exceed(level, most):
-            return used
         arrays, full = self.new_variable("continuous", most), self.new_variable("binary")
         longest = log2(self.architecture.instances(level) + 0.5)
         # The smaller of the two: all arrays, or the instances in use where those are fewer.
@@ -155,20 +153,26 @@ class AnalyticalProgram(Space):
         self.require(used >= most * full)
         return arrays
 
-    def _may_exceed(self, level: int, most: float) -> bool:
-        return log2(self.architecture.instances(level)) > most
+    def _holds_all_outputs(self, level: int) -> bool:
+        """Whether one instance holds all outputs, so that its distinct words are a constant."""
+        return self.architecture.instances(level) == 1 and not self.selectors
+
+    def _log_distinct(self, level: int) -> Expression:
+        """Log of the distinct output words of one instance."""
+        relevant = [dim for dim in DIMS if dim in RELEVANT["outputs"]]
+        return self.log_extent(relevant, self._levels[-1]) - self.log_spatial(relevant, level)
+
+    def _log_longest(self) -> float:
+        """Log of the largest count of iterations that there can be."""
+        return sum(log2(self.longest(dim)) for dim in DIMS)
 
     def _output_reads(self, level: int, log_sent: Expression, sent: Any, unit: float) -> Expression:
         """Reads of outputs: words that arrive less the distinct ones of an instance, which need no old value."""
-        outside = range(level + 1, len(self.architecture.levels))
-        if prod(x * y for x, y in (self.architecture.fanout(outer) for outer in outside)) == 1 and not self.selectors:
-            # One instance holds all outputs: a constant.
+        if self._holds_all_outputs(level):
             return sent - self.output_words() / unit
         # log2(1 - 1 / r) of r = words / distinct words, from below by steps.
-        relevant = [dim for dim in DIMS if dim in RELEVANT["outputs"]]
-        distinct = sum((self._log_bound(dim) for dim in relevant), 0.0) - self.log_spatial(relevant, level)
-        ratio = log_sent - self._log_arrays(level) - distinct
-        longest = sum(log2(self.longest(dim)) for dim in DIMS)
+        ratio = log_sent - self._log_arrays(level) - self._log_distinct(level)
+        longest = self._log_longest()
         share: Expression = -60.0
         previous = -60.0
         for step in _SHARE_STEPS:
@@ -178,9 +182,6 @@ class AnalyticalProgram(Space):
             share = share + (here - previous) * reached
             previous = here
         return self.power(f"{level} outputs reads", log_sent + share, unit)
-
-    def _log_bound(self, dim: Dim) -> Expression:
-        return self.log_extent((dim,), self._levels[-1])
 
     # Cycles
 
@@ -215,15 +216,9 @@ class AnalyticalProgram(Space):
             return total + (self.power(name, sent, unit) if tensor == "outputs" else 0.0)
         if tensor != "outputs":
             return self.power(name, sent, unit)
-        arrays = prod(
-            x * y for x, y in (self.architecture.fanout(outer) for outer in range(level + 1, len(self._levels)))
-        )
-        if arrays == 1 and not self.selectors:
+        if self._holds_all_outputs(level):
             return self.power(name, sent, unit) - self.output_words() / unit
         # Without a constant to take off, whether there are reads at all is what is counted: half of the words at least.
         again = self.new_variable("binary")
-        relevant = [dim for dim in DIMS if dim in RELEVANT["outputs"]]
-        distinct = sum((self._log_bound(dim) for dim in relevant), 0.0) - self.log_spatial(relevant, level)
-        longest = sum(log2(self.longest(dim)) for dim in DIMS)
-        self.require(sent - distinct <= 1 - 1e-6 + longest * again)
+        self.require(sent - self._log_distinct(level) <= 1 - 1e-6 + self._log_longest() * again)
         return self.power(name, sent - 1 - 60 * (1 - again), unit)

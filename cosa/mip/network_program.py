@@ -12,6 +12,7 @@ from math import log2, prod
 from typing import Any
 
 from cosa.analytical.constants import Constants
+from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
@@ -57,13 +58,7 @@ class NetworkProgram(AnalyticalProgram):
     # Flits
 
     def _bits(self, tensor: Tensor) -> int:
-        bits = self.layer.word_bits
-        if tensor == "weights":
-            return bits.weights
-        if tensor == "inputs":
-            return bits.inputs
-        quantised = self.architecture.machine.finished_outputs == "quantised"
-        return bits.outputs if quantised else bits.partial_sums
+        return word_bits(self.layer, self.architecture, tensor)
 
     def _flits_per_word(self, bits: int) -> float:
         """Flits of a word in a long transfer, its share of headers included."""
@@ -74,11 +69,10 @@ class NetworkProgram(AnalyticalProgram):
         """Flits of the shortest transfer."""
         return 1 + self.noc.packet_payload_flits if self.noc.partial_packets == "full" else 2
 
-    def _flits(self, name: str, log_words: Expression, log_transfers: Expression, bits: int, share: float = 1.0) -> Any:
+    def _flits(self, name: str, log_words: Expression, log_transfers: Expression, bits: int) -> Any:
         """Flits of transfers in the cycles' unit: of their words, and of as many transfers at least."""
-        unit = self.cycles_unit / share
-        by_words = self.power(f"{name} words", log_words + log2(self._flits_per_word(bits)), unit)
-        by_transfers = self.power(f"{name} transfers", log_transfers + log2(self._least_flits()), unit)
+        by_words = self.power(f"{name} words", log_words + log2(self._flits_per_word(bits)), self.cycles_unit)
+        by_transfers = self.power(f"{name} transfers", log_transfers + log2(self._least_flits()), self.cycles_unit)
         flits = self.new_variable("continuous")
         self.require(flits >= by_words)
         self.require(flits >= by_transfers)
