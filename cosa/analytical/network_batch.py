@@ -24,6 +24,7 @@ from cosa.analytical.loads import flits
 from cosa.analytical.tiles import axes
 from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture
+from cosa.errors import InputError
 from cosa.workload import DIMS, RELEVANT, TENSORS, Layer, Tensor
 
 Array = npt.NDArray[Any]
@@ -171,15 +172,32 @@ def shared_positions(scales: Sequence[int], extents: Sequence[Array], shift: Arr
     return found
 
 
+def has_one_buffer(architecture: Architecture) -> bool:
+    """Whether the mesh lies under the level next to the DRAM: the machine whose loads are counted here."""
+    return architecture.noc is not None and architecture.mesh_level == len(architecture.levels) - 2
+
+
+def waits_for_tiles(architecture: Architecture) -> int:
+    """1 where a step is computed after all of its tiles are there, 0 where it overlaps their arrival."""
+    return int(architecture.machine.compute_starts == "whole_tile")
+
+
 class NetworkEvaluator:
     """Loads of mappings of one layer on one architecture with a mesh under the level next to the DRAM.
 
     Raises
     ------
-    InputError: the architecture has no mesh.
+    InputError: the architecture has no mesh, or one elsewhere.
     """
 
     def __init__(self, layer: Layer, architecture: Architecture) -> None:
+        if architecture.require_noc() and not has_one_buffer(architecture):
+            raise InputError(
+                "the network model knows a mesh under one global buffer under the DRAM only",
+                source=architecture.name,
+                path="levels",
+                allowed="`fanout: mesh` at the last level but one, or the analytical model",
+            )
         self.layer, self.architecture = layer, architecture
         self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
         self.bits: dict[Tensor, int] = {tensor: word_bits(layer, architecture, tensor) for tensor in TENSORS}
@@ -311,13 +329,14 @@ class NetworkEvaluator:
         """What no run takes less than: the largest load, with what must come before it or after it.
 
         All PEs wait for their first tiles, and the last of those to come has passed the DRAM port after all the others:
-        only then that PE begins. What comes last from DRAM is still computed with; what comes last into the global
-        buffer still goes on to DRAM.
+        only then that PE begins (where compute starts with the first word, it need not wait). What comes last from DRAM
+        is still computed with; what comes last into the global buffer still goes on to DRAM.
         """
+        waits = waits_for_tiles(self.architecture)
         step = loads.compute / loads.steps
         candidates = [
-            loads.compute + loads.first_in,
-            loads.dram_out + step,
+            loads.compute + waits * loads.first_in,
+            loads.dram_out + waits * step,
             loads.gb_out,
             loads.gb_in,
             loads.dram_in + step,

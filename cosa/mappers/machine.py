@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, Literal
 
 from cosa.analytical.constants import Constants
+from cosa.analytical.network_batch import has_one_buffer
 from cosa.arch import Architecture
 from cosa.constraints import Constraints
 from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
@@ -303,7 +304,7 @@ def _model_name(model: str | None, architecture: Architecture) -> ModelName:
             architecture.require_noc()
             return "network"
         return "analytical"
-    return "analytical" if architecture.noc is None else "network"
+    return "network" if has_one_buffer(architecture) else "analytical"
 
 
 def padding_choices(layer: Layer, percent: float) -> dict[Dim, tuple[int, ...]]:

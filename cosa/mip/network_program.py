@@ -12,6 +12,7 @@ from math import log2, prod
 from typing import Any
 
 from cosa.analytical.constants import Constants
+from cosa.analytical.network_batch import waits_for_tiles
 from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture
 from cosa.mapping_rules import MappingRules
@@ -139,11 +140,12 @@ class NetworkProgram(AnalyticalProgram):
         self._dram_bytes = self._dram_bytes + self.output_words() * self._bits("outputs") / 8 / self.cycles_unit
         compute = self.power("compute", self.log_compute(), self.cycles_unit)
         compute = compute + steps * self.architecture.pe.pipeline_latency_cycles
+        waits = waits_for_tiles(self.architecture)
         step = self.power("one step", self.log_compute() - self._log_steps_at_most(), self.cycles_unit)
         floor = self.new_variable("continuous")
         for load in (
-            compute + first_in * (1 / ports_dram),
-            dram_out * (1 / ports_dram) + step,
+            compute + first_in * (waits / ports_dram),
+            dram_out * (1 / ports_dram) + waits * step,
             dram_in * (1 / ports_dram) + step,
             gb_out * (1 / ports_gb),
             gb_in * (1 / ports_gb),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cosa
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.evaluation import evaluate_timeloop
@@ -299,6 +300,29 @@ def test_names_are_checked() -> None:
         map_layer(layer, load_architecture("simba_4x4"), objective="speed")
     with pytest.raises(InputError, match="mesh"):
         map_layer(layer, small_architecture(), model="network")
+
+
+def test_the_network_model_knows_one_buffer_under_the_dram() -> None:
+    """With the mesh elsewhere its loads, and so its proven floor, would be those of another machine."""
+    data = meshed_architecture().model_dump(mode="json")
+    data["levels"][1]["fanout"], data["levels"][2]["fanout"] = 1, "mesh"
+    architecture, layer = Architecture.from_data(data), small_layer(K=4, C=4)
+    with pytest.raises(InputError, match="one global buffer"):
+        map_layer(layer, architecture, model="network")
+    assert map_layer(layer, architecture).provenance.model == "analytical"
+
+
+def test_compute_from_the_first_word_does_not_wait_for_the_first_tiles() -> None:
+    data = load_architecture("simba_4x4").model_dump(mode="json")
+    data["machine"]["compute_starts"] = "first_word"
+    # All weights of this schedule pass the DRAM port before the last PE begins.
+    schedule = cosa.schedule("resnet50:input.76", objective="cosa")
+    floors = []
+    for architecture in (load_architecture("simba_4x4"), Architecture.from_data(data)):
+        evaluator = NetworkEvaluator(schedule.layer, architecture)
+        loads = evaluator.loads(MappingBatch.of([schedule.nest]))
+        floors.append((evaluator.floor_cycles(loads)[0], loads.compute[0] + loads.first_in[0]))
+    assert floors[0][0] == floors[0][1] > floors[1][0]
 
 
 def test_constants_are_part_of_the_prediction() -> None:
