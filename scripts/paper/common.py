@@ -32,6 +32,7 @@ from cosa.workload import Layer
 from nocsim.network_run import source_digest
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 HERE = Path(__file__).parent
@@ -300,7 +301,7 @@ def bars(
     from nocsim.pictures import new_figure
 
     series = list(dict.fromkeys(name for heights in groups.values() for name in heights))
-    figure = new_figure(max(5.0, 1.2 + 0.28 * len(groups) * len(series)), 3.6)
+    figure = new_figure(max(6.0, 2.4 + 0.28 * len(groups) * len(series)), 3.6)
     axes = figure.add_subplot()
     width = 0.8 / max(1, len(series))
     for number, name in enumerate(series):
@@ -311,8 +312,13 @@ def bars(
     if line is not None:
         axes.axhline(line, color="black", linewidth=0.6)
     if len(series) > 1:
-        axes.legend(fontsize=8)
+        legend_beside(axes)
     save(figure, path)
+
+
+def legend_beside(axes: Axes) -> None:
+    """A legend that covers no bar."""
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
 def save(figure: Figure, path: Path) -> None:

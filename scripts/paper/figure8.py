@@ -16,6 +16,7 @@ from common import (
     certified,
     compare,
     layer_of,
+    legend_beside,
     mapped,
     measure,
     random_of,
@@ -71,7 +72,7 @@ def draw(plan: Plan, terms: dict[str, dict[str, float]]) -> None:
         for name, height in zip(terms, heights, strict=True):
             (up if height >= 0 else down)[name] += height
     axes.set_ylabel("weighted terms (log2)")
-    axes.legend(fontsize=8)
+    legend_beside(axes)
     save(figure, plan.out / "figure8.png")
 
 
