@@ -21,6 +21,10 @@ def mean(rows: Sequence[Mapping[str, Any]], mapper: str, value: str) -> float:
     return fmean([row[value] for row in rows if row["mapper"] == mapper and row.get(value) is not None])
 
 
+PUBLISHED_EVALUATION_SECONDS = 379.9 / 16_000
+"""Table VI of the paper: the hybrid's seconds over its valid mappings."""
+
+
 def work(plan: Plan) -> None:
     mappers = [random_of(plan), HYBRID, HYBRID_32K, COSA, certified(plan, "latency", "analytical")]
     rows = measure(plan, "simba_4x4", mappers)
@@ -38,6 +42,8 @@ def work(plan: Plan) -> None:
     for program in ("cosa", "certified"):
         seconds = ours["hybrid seconds a layer"] / ours[f"{program} seconds a layer"]
         ours[f"hybrid seconds / {program} seconds"] = seconds
+        slow = ours["hybrid evaluations"] * PUBLISHED_EVALUATION_SECONDS / ours[f"{program} seconds a layer"]
+        ours[f"hybrid at the published time an evaluation / {program} seconds"] = slow
     ours["hybrid 32 K: less latency, %"] = 100 * (1 - 1 / ratios(rows, "hybrid", "hybrid 32 K", "cycles")["all"][0])
     ours["hybrid 32 K: seconds / hybrid seconds"] = ours["hybrid 32 K seconds a layer"] / ours["hybrid seconds a layer"]
     ours["speed-up of cosa over hybrid 32 K"] = ratios(rows, "hybrid 32 K", "cosa", "cycles")["all"][0]
