@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_all_start_methods, get_context, set_start_method
+from multiprocessing import get_all_start_methods, get_context, parent_process, set_start_method
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 
@@ -47,7 +50,17 @@ def _prepare_worker() -> None:
 
     Pyomo makes a lock of the default kind when it loads. That of forked processes leaves nothing behind that would be
     reported as leaked when the worker is ended.
+
+    A parent that was killed cannot end anything: a thread of the worker waits for that.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if "fork" in get_all_start_methods():
         set_start_method("fork", force=True)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
