@@ -32,6 +32,7 @@ def schedule(
     model: str | None = None,
     constants: Constants | str | Path | None = None,
     pad_percent: float = 0.0,
+    bypass: str = "fixed",
     constraints: Constraints | str | Path | None = None,
     formulation: str = "aggregated",
     as_published: bool = False,
@@ -58,6 +59,8 @@ def schedule(
         (None: network where the architecture has a mesh).
     constants: weights of the network model's prediction, or the path of a file of them (None: the defaults).
     pad_percent: by how much a dimension may be padded where that pays (machine's objectives).
+    bypass: ``fixed``: levels keep what the architecture says; ``chosen``: which of the tensors of its `keeps` and
+        `may_keep` a level keeps, and which pass it by, is chosen as well (machine's objectives).
     constraints: what the schedule must keep to, a packaged name (``weight_stationary``), or the path of a constraints
         file (machine's objectives).
     formulation: ``aggregated``, or ``paper`` for a binary a prime factor; the same optimum in far more time.
@@ -97,6 +100,7 @@ def schedule(
         model=model,
         constants=constants,
         pad_percent=pad_percent,
+        bypass=bypass,
         constraints=constraints,
         formulation=formulation,
         as_published=as_published,
@@ -131,6 +135,7 @@ def program_options(
     model: str | None = None,
     constants: Constants | str | Path | None = None,
     pad_percent: float = 0.0,
+    bypass: str = "fixed",
     constraints: Constraints | str | Path | None = None,
     formulation: str = "aggregated",
     as_published: bool = False,
@@ -151,6 +156,7 @@ def program_options(
         "model": model,
         "constants": find_constants(constants),
         "pad_percent": pad_percent,
+        "bypass": bypass,
         "constraints": find_constraints(constraints),
     }
     published = {
@@ -184,7 +190,7 @@ def _check_objective(name: str) -> None:
 
 def _given(value: object) -> bool:
     """Whether an option of a program differs from what it is if nobody names it."""
-    return value not in (None, False, 0, "aggregated")
+    return value not in (None, False, 0, "aggregated", "fixed")
 
 
 def _refuse(options: Mapping[str, object], objective: str, needs: str) -> None:
@@ -210,8 +216,8 @@ def schedule_pool(
     layer, architecture: as `schedule` takes them.
     count: how many; fewer come back where there are no more.
     objective: ``latency``, ``energy`` or ``edp``.
-    options: `model`, `constants`, `constraints`, `pad_percent`, `gap`, `time_limit_seconds`, `seed` and `threads` of
-        `schedule`.
+    options: `model`, `constants`, `constraints`, `pad_percent`, `bypass`, `gap`, `time_limit_seconds`, `seed` and
+        `threads` of `schedule`.
 
     Returns
     -------

@@ -42,6 +42,9 @@ class Level(Model):
     the capacity unless the architecture says `shared_halves`. `fanout` is what the level's spatial loops spread over:
     a number, ``{x: , y: }``, or ``mesh`` for the level below which the mesh of PEs lies.
 
+    `may_keep`: tensors that the level could keep besides, but passes by unless a mapper chooses what levels keep
+    (`bypass` of `cosa.api.schedule`).
+
     An access reads or writes a vector of `block_words` words of `word_bits` bits and costs `vector_access_energy_pj`
     (null: estimated by `cosa.analytical.energy` for the `technology`; null there: DRAM at the outermost level, SRAM
     elsewhere). `cluster_size` instances share one physical array. Bandwidths are words a cycle of one instance, over
@@ -50,6 +53,7 @@ class Level(Model):
 
     name: str = Field(min_length=1, max_length=100)
     keeps: tuple[Tensor, ...]
+    may_keep: tuple[Tensor, ...] = ()
     capacity_words: Count | None
     buffers: Annotated[Literal[1, 2], WHOLE] = 1
     fanout: Count | Fanout | Literal["mesh"] = 1
@@ -67,6 +71,13 @@ class Level(Model):
         if len(set(keeps)) != len(keeps) or not keeps:
             raise FieldError("a level keeps at least one tensor, each named once", allowed="weights, inputs, outputs")
         return keeps
+
+    @model_validator(mode="after")
+    def _others(self) -> Level:
+        if len({*self.keeps, *self.may_keep}) != len(self.keeps) + len(self.may_keep):
+            allowed = "tensors that `keeps` does not name, each once"
+            raise FieldError("a tensor is named twice", path="may_keep", value=list(self.may_keep), allowed=allowed)
+        return self
 
 
 class LoopsAt(Model):

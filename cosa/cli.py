@@ -117,6 +117,9 @@ def schedule_command(
     pad_percent: Annotated[
         float, typer.Option(metavar="PERCENT", help="Pad dimensions by up to so much where that pays.")
     ] = 0.0,
+    bypass: Annotated[
+        str, typer.Option(metavar="fixed|chosen", help="Levels keep what the architecture says, or what pays.")
+    ] = "fixed",
     constrain: Annotated[
         str | None,
         typer.Option(
@@ -192,6 +195,7 @@ def schedule_command(
         "model": model,
         "constants": constants,
         "pad_percent": pad_percent,
+        "bypass": bypass,
         "constraints": constrain,
         "gap": gap,
         "formulation": formulation,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SEARCH_ONLY = ("samples", "budget_evaluations", "budget_seconds")
 PROGRAM_ONLY = (
     "as_published",
+    "bypass",
     "constants",
     "constrain",
     "formulation",

@@ -18,7 +18,7 @@ from cosa.errors import FieldError, InfeasibleError, InputError, nearest_of
 from cosa.files import WHOLE, FileModel, Model, read_data
 from cosa.mapping_rules import KINDS, Block, Kind, MappingRules, ProductRule
 from cosa.schedule import ScheduleLevel
-from cosa.workload import DIMS, RELEVANT, Bound, Dim, Layer, Tensor
+from cosa.workload import DIMS, RELEVANT, TENSORS, Bound, Dim, Layer, Tensor
 
 PLACES = ("every", "array", "inside_array", "around_array", "outermost")
 """Names for levels of any architecture: the array is the level with the mesh, or with the largest fan-out."""
@@ -101,6 +101,22 @@ class SpatialConstraint(Model):
         return self
 
 
+class KeepConstraint(Model):
+    """Tensors that a level (each that a place names) keeps, and those that it bypasses; not named: free."""
+
+    level: str
+    keep: tuple[Tensor, ...] = ()
+    bypass: tuple[Tensor, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_statement(self) -> KeepConstraint:
+        if not (*self.keep, *self.bypass):
+            raise FieldError("states nothing", allowed="keep, bypass or both")
+        if both := [tensor for tensor in self.keep if tensor in self.bypass]:
+            raise FieldError("also under keep", path="bypass", value=both[0], allowed="each tensor once")
+        return self
+
+
 class Constraints(FileModel):
     """What mappings must keep to; everything not named is free.
 
@@ -115,6 +131,7 @@ class Constraints(FileModel):
     factors: tuple[FactorConstraint, ...] = ()
     orders: tuple[OrderConstraint, ...] = ()
     spatial: tuple[SpatialConstraint, ...] = ()
+    keeps: tuple[KeepConstraint, ...] = ()
     _source: str = PrivateAttr(default="constraints")
 
     @classmethod
@@ -131,7 +148,8 @@ class Constraints(FileModel):
 
     @classmethod
     def of_nest(cls, nest: Sequence[ScheduleLevel]) -> Constraints:
-        """Constraints that only one mapping keeps to: the factors, orders and axes of a nest (outermost level first).
+        """Constraints that only one mapping keeps to: a nest's (outermost level first) factors, orders and axes, and what
+        its levels keep.
 
         Where a dimension runs along both axes of a level, or row by row, the axes stay open.
 
@@ -139,7 +157,7 @@ class Constraints(FileModel):
         ------
         InputError: a level has two temporal loops over one dimension; factors can't tell them apart.
         """
-        factors, orders, spatial = [], [], []
+        factors, orders, spatial, keeps = [], [], [], []
         for entry in nest:
             loops = [loop for loop in entry.loops if loop.bound > 1]
             temporal = tuple(loop.dim for loop in loops if loop.kind == "temporal")
@@ -157,7 +175,9 @@ class Constraints(FileModel):
             along = {axis: tuple(loop.dim for loop in loops if loop.axis == axis) for axis in ("x", "y", "row_major")}
             if not along["row_major"] and not set(along["x"]) & set(along["y"]):
                 spatial.append(SpatialConstraint(level=entry.level, x=along["x"], y=along["y"]))
-        return cls(factors=tuple(factors), orders=tuple(orders), spatial=tuple(spatial))
+            bypass = tuple(tensor for tensor in TENSORS if tensor not in entry.keeps)
+            keeps.append(KeepConstraint(level=entry.level, keep=entry.keeps, bypass=bypass))
+        return cls(factors=tuple(factors), orders=tuple(orders), spatial=tuple(spatial), keeps=tuple(keeps))
 
     def rules(
         self, layer: Layer, architecture: Architecture, sizes: Mapping[Dim, Sequence[int]] | None = None
@@ -216,7 +236,7 @@ class Constraints(FileModel):
                     for dims, most, axis in zip((x, y), architecture.fanout(level), "xy", strict=True):
                         text = f"{', '.join(dims) or 'loops'} along {axis} at {name}"
                         products.append(ProductRule(path, text, (level,), dims, ("spatial",), 1, most))
-        return MappingRules(self.source, tuple(products), self._blocks(architecture), axes)
+        return MappingRules(self.source, tuple(products), self._blocks(architecture), axes, self._keeps(architecture))
 
     def _levels(self, architecture: Architecture, name: str, path: str) -> tuple[int, ...]:
         names = [level.name for level in architecture.levels]
@@ -258,6 +278,17 @@ class Constraints(FileModel):
             allowed=f"a divisor of {' or '.join(map(str, bounds))}",
             nearest=str(nearest),
         )
+
+    def _keeps(self, architecture: Architecture) -> dict[tuple[int, Tensor], bool]:
+        found: dict[tuple[int, Tensor], bool] = {}
+        for number, entry in enumerate(self.keeps):
+            for level in self._levels(architecture, entry.level, f"keeps[{number}]"):
+                for tensor in (*entry.keep, *entry.bypass):
+                    keep = tensor in entry.keep
+                    if found.setdefault((level, tensor), keep) != keep:
+                        name = architecture.levels[level].name
+                        raise InfeasibleError(f"{self.source}: {name} is to keep {tensor} and to bypass it")
+        return found
 
     def _blocks(self, architecture: Architecture) -> dict[int, tuple[Block, ...]]:
         found: dict[int, tuple[Block, ...]] = {}

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from cosa.arch import Architecture
 from cosa.schedule import ScheduleLevel
-from cosa.workload import DIMS, Dim
+from cosa.workload import DIMS, TENSORS, Dim, Tensor
 
 Kind = Literal["temporal", "spatial"]
 KINDS: tuple[Kind, ...] = ("temporal", "spatial")
@@ -57,13 +57,14 @@ class MappingRules:
     """What mappings must keep to.
 
     `products`: of loops; `blocks`: by level, loops that stand innermost, block by block from the inside out; `axes`: by
-    level, the dimensions that spatial loops have along x and along y.
+    level, the dimensions that spatial loops have along x and along y; `keeps`: whether a level keeps a tensor.
     """
 
     source: str = ""
     products: tuple[ProductRule, ...] = ()
     blocks: dict[int, tuple[Block, ...]] = field(default_factory=dict)
     axes: dict[int, tuple[tuple[Dim, ...], tuple[Dim, ...]]] = field(default_factory=dict)
+    keeps: dict[tuple[int, Tensor], bool] = field(default_factory=dict)
 
     def allows(self, bounds: Any) -> Any:
         """Which mappings keep to the products; bounds [n, 2 (temporal, spatial), level, dimension]."""
@@ -92,6 +93,11 @@ class MappingRules:
             for loop in entry.loops:
                 bounds[0, KINDS.index(loop.kind), level, DIMS.index(loop.dim)] *= loop.bound
             rank = {dim: number for number, block in enumerate(self.blocks.get(level, ())) for dim in block}
+            found += [
+                f"{tensor} at {name} {'kept' if keep else 'bypassed'}"
+                for tensor in TENSORS
+                if (keep := self.keeps.get((level, tensor))) is not None and keep != (tensor in entry.keeps)
+            ]
             inside_out = [rank.get(loop.dim, len(DIMS)) for loop in reversed(entry.temporal) if loop.bound > 1]
             if inside_out != sorted(inside_out):
                 found.append(f"loop order at {name}")

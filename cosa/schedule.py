@@ -102,6 +102,7 @@ class Provenance(Model):
 
     With a `model` they are cycles, picojoules or their product in that model, and the gap is value / bound - 1;
     `model_cycles` and `model_energy_pj` are the schedule's figures there.
+    `bypass`: ``chosen`` where what levels keep was chosen with the mapping; the nest says what each keeps.
     `machine_bound_cycles`: what no schedule of the space searched can run below on the simulated machine.
     """
 
@@ -109,6 +110,7 @@ class Provenance(Model):
     version: str
     objective: str | None = None
     model: str | None = None
+    bypass: str | None = None
     seed: int | None = None
     solver: str | None = None
     solver_status: str | None = None
@@ -265,8 +267,9 @@ def check_nest(
         raise FieldError("not the levels of the architecture", path="nest", value=given, allowed=allowed)
     for number, (level, entry) in enumerate(zip(architecture.levels[::-1], nest, strict=True)):
         path, value = f"nest[{number}].keeps", list(entry.keeps)
-        if not set(entry.keeps) <= set(level.keeps):
-            raise FieldError(f"more than {level.name} keeps", path=path, value=value, allowed=", ".join(level.keeps))
+        could = (*level.keeps, *level.may_keep)
+        if not set(entry.keeps) <= set(could):
+            raise FieldError(f"more than {level.name} keeps", path=path, value=value, allowed=", ".join(could))
         if number == 0 and set(entry.keeps) != set(level.keeps):
             allowed = ", ".join(level.keeps)
             raise FieldError("the outermost level keeps every tensor", path=path, value=value, allowed=allowed)

@@ -252,16 +252,14 @@ def random_constants(rng: random.Random) -> Constants:
 
 def _neighbour(model: Any, point: Any, rng: random.Random) -> Any:
     """A neighbour that fits, taken at random among the best tenth of the predictions."""
-    from cosa.mappers.neighbours import Point
-
-    bounds, orders = model.neighbourhood.neighbours(point, False)
-    result = model.evaluator(point).evaluate(model.neighbourhood.batch(bounds, orders), detail=False)
+    points = model.neighbourhood.neighbours(point, False)
+    result = model.evaluator(point).evaluate(model.neighbourhood.batch(points), detail=False)
     fits = np.flatnonzero(result.fits)
     if not len(fits):
         return point
     ranked = fits[np.lexsort((fits, result.cycles[fits]))]
     at = ranked[rng.randrange(max(1, len(ranked) // 10))]
-    return Point(bounds[at], orders[at])
+    return points[at]
 
 
 def published_schedule(layer: Layer, architecture: Architecture, weights: Weights | None) -> Schedule:

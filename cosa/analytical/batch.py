@@ -84,14 +84,12 @@ class MappingBatch:
 
     def first(self, mappings: int) -> MappingBatch:
         """The first so many mappings (the same memory)."""
-        return MappingBatch(
-            self.temporal_dims[:mappings],
-            self.temporal_bounds[:mappings],
-            self.spatial_dims[:mappings],
-            self.spatial_bounds[:mappings],
-            self.spatial_axes[:mappings],
-            self.keeps[:mappings],
-        )
+        return self.rows(slice(mappings))
+
+    def rows(self, which: slice | Array) -> MappingBatch:
+        """Some of the mappings."""
+        dims, bounds, spatial_dims, spatial_bounds, axes = (loops[which] for loops in self.loops())
+        return MappingBatch(dims, bounds, spatial_dims, spatial_bounds, axes, self.keeps[which])
 
     def nest(self, architecture: Architecture, number: int) -> tuple[ScheduleLevel, ...]:
         """One mapping as a nest, outermost level first."""

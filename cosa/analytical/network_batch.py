@@ -12,7 +12,7 @@ Loads are in flits, headers and partly filled flits counted; compute in cycles. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,8 @@ class Shape:
         total = np.ones(len(rows))
         for level in range(store + 1, self.dims.shape[1]):
             total = total * self.temporal[:, level].prod(axis=1)
+        if store < 0:  # every iteration takes new words
+            return Boundary(tile, tile * total, total)
         fetched, visits = tile.copy(), np.ones(len(rows))
         for level in range(store + 1, self.dims.shape[1]):
             stride = stride * self.spatial[:, level]
@@ -202,11 +204,6 @@ class NetworkEvaluator:
         self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
         self.bits: dict[Tensor, int] = {tensor: word_bits(layer, architecture, tensor) for tensor in TENSORS}
         self.partial_bits = word_bits(layer, architecture, "outputs", finished=False)
-        self.stores: dict[Tensor, int] = {
-            tensor: max((i for i in range(self.mesh) if tensor in architecture.levels[i].keeps), default=-1)
-            for tensor in TENSORS
-        }
-        self.buffered = {tensor: tensor in architecture.levels[self.mesh].keeps for tensor in TENSORS}
 
     def flits(self, words: Array, bits: int) -> Array:
         """Flits of a transfer of so many words, headers included."""
@@ -223,6 +220,25 @@ class NetworkEvaluator:
 
     def loads(self, batch: MappingBatch) -> NetworkLoads:
         """Loads of every mapping."""
+        if not len(batch):
+            return self._loads(batch, np.ones(batch.keeps.shape[1:], np.bool_))
+        patterns, which = np.unique(batch.keeps.reshape(len(batch), -1), axis=0, return_inverse=True)
+        if len(patterns) == 1:
+            return self._loads(batch, batch.keeps[0])
+        found = {field.name: np.empty(len(batch)) for field in fields(NetworkLoads)}
+        for number in range(len(patterns)):
+            rows = np.flatnonzero(which.reshape(-1) == number)
+            part = self._loads(batch.rows(rows), batch.keeps[rows[0]])
+            for name, values in found.items():
+                values[rows] = getattr(part, name)
+        return NetworkLoads(**found)
+
+    def _loads(self, batch: MappingBatch, keeps: Array) -> NetworkLoads:
+        """Loads of mappings whose levels keep the same tensors, bool [level, tensor]."""
+        stores = {
+            tensor: int(max(np.flatnonzero(keeps[: self.mesh, at]), default=-1)) for at, tensor in enumerate(TENSORS)
+        }
+        buffered = {tensor: bool(keeps[self.mesh, at]) for at, tensor in enumerate(TENSORS)}
         shape = Shape(self.layer, self.architecture, batch)
         mappings = len(batch)
         zero = np.zeros(mappings)
@@ -230,7 +246,7 @@ class NetworkEvaluator:
         dram_bytes, first_in, first_step = zero.copy(), zero.copy(), zero.copy()
         steps = np.ones(mappings)
         for tensor in ("weights", "inputs"):
-            bits, store = self.bits[tensor], self.stores[tensor]
+            bits, store = self.bits[tensor], stores[tensor]
             own = shape.boundary(tensor, store)
             inside = shape.groups(tensor, range(store + 1, self.mesh))
             tile = Boundary(own.tile * inside, own.fetched * inside, own.visits)
@@ -240,7 +256,7 @@ class NetworkEvaluator:
             to_pes += sent
             pe_in += sent / groups
             first = groups * self.flits(tile.tile, bits)
-            if self.buffered[tensor]:
+            if buffered[tensor]:
                 gb_out += sent
                 first_step += first
                 far = shape.boundary(tensor, self.mesh)
@@ -253,7 +269,7 @@ class NetworkEvaluator:
                 dram_out += sent
                 dram_bytes += groups * tile.fetched * bits / 8
                 first_in += first
-        store = self.stores["outputs"]
+        store = stores["outputs"]
         own = shape.boundary("outputs", store)
         inside = shape.groups("outputs", range(store + 1, self.mesh))
         groups = shape.groups("outputs", range(self.mesh, self.mesh + 1))
@@ -270,7 +286,7 @@ class NetworkEvaluator:
         to_pes += partial
         first_step += shape.compute / steps + groups * self.flits(tile_words, bits)
         last_out = zero.copy()
-        if self.buffered["outputs"]:
+        if buffered["outputs"]:
             gb_in += final + partial
             gb_out += partial
             far = shape.boundary("outputs", self.mesh)
@@ -310,7 +326,7 @@ class NetworkEvaluator:
         """Iterations of the loops at and outside the innermost one that moves a tensor's tile."""
         rows = np.arange(len(shape.dims))
         relevant = np.array([dim in RELEVANT[tensor] for dim in DIMS])
-        moving = np.zeros(len(rows), bool)
+        moving = np.full(len(rows), store < 0)
         steps = np.ones(len(rows))
         for level in range(store + 1, shape.dims.shape[1]):
             for slot in range(shape.dims.shape[2]):

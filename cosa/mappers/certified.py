@@ -299,7 +299,7 @@ class Search:
                 # Infeasible: nothing is better than the mapping that the rows were made from.
                 return (max(bound, value()), "gap") if result.status == "infeasible" else (bound, "time")
             factors = program.decode_bounds()
-            point = self.model.neighbourhood.point(factors, program.orders.innermost())
+            point = self.model.neighbourhood.point(factors, program.orders.innermost(), program.decode_keeps())
             self._consider(point, score)
             if self.count > 1:
                 self._widen()

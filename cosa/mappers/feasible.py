@@ -11,8 +11,9 @@ import numpy as np
 from cosa.analytical.footprint import box_words
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, SolverError
+from cosa.keeping import as_array
 from cosa.mappers.neighbours import Neighbourhood, Point
-from cosa.mapping_rules import Kind, MappingRules
+from cosa.mapping_rules import Kind
 from cosa.mip.elastic import ElasticSpace, Group
 from cosa.mip.solver import solve
 from cosa.workload import DIMS, TENSORS, Dim, Layer
@@ -29,7 +30,7 @@ def feasible_point(
     time_limit_seconds: float = 60.0,
     seed: int = 0,
 ) -> Point:
-    """A mapping within capacities, fan-outs, limits and rules.
+    """A mapping within capacities, fan-outs, limits and rules; where what levels keep is chosen, it keeps the least.
 
     Parameters
     ----------
@@ -42,11 +43,12 @@ def feasible_point(
         which tensor, and the smallest change that would let a mapping in.
     SolverError: time was up before either was known.
     """
-    search = _Feasibility(layer, architecture, neighbourhood.rules, bounds, time_limit_seconds, seed)
+    search = _Feasibility(layer, architecture, neighbourhood, bounds, time_limit_seconds, seed)
     point = search.least_change()
     needs = search.needs(point)
     if not needs:
-        return neighbourhood.point(point, {})
+        keeping = neighbourhood.keeping
+        return neighbourhood.point(point, {}, None if keeping.is_fixed else as_array(keeping.always))
     conflict = search.conflict(set(needs))
     first = "; ".join(search.named(group) for group in conflict)
     changes = "; ".join(needs[group] for group in sorted(needs, key=str))
@@ -64,13 +66,14 @@ class _Feasibility:
         self,
         layer: Layer,
         architecture: Architecture,
-        rules: MappingRules,
+        neighbourhood: Neighbourhood,
         bounds: Mapping[Dim, Sequence[int]] | None,
         time_limit_seconds: float,
         seed: int,
     ) -> None:
-        self.layer, self.architecture, self.rules = layer, architecture, rules
-        self.space = ElasticSpace(layer, architecture, bounds, rules)
+        self.layer, self.architecture, self.rules = layer, architecture, neighbourhood.rules
+        self.keeps = neighbourhood.keeping.always
+        self.space = ElasticSpace(layer, architecture, bounds, self.rules, self.keeps)
         self._seed, self._deadline = seed, time.perf_counter() + time_limit_seconds
 
     def least_change(self) -> dict[tuple[int, Dim, Kind], int]:
@@ -139,7 +142,7 @@ class _Feasibility:
             if words is None:
                 continue
             inside = dict(zip(DIMS, (int(size) for size in array[0, :, : level + 1].prod(axis=(0, 1))), strict=True))
-            tiles = {tensor: box_words(self.layer, tensor, inside) for tensor in TENSORS if tensor in entry.keeps}
+            tiles = {tensor: box_words(self.layer, tensor, inside) for tensor in TENSORS if tensor in self.keeps[level]}
             needed = sum(tiles.values())
             if needed > words:
                 parts = ", ".join(f"{tensor} {size:,}" for tensor, size in tiles.items())
@@ -170,4 +173,5 @@ class _Feasibility:
         if kind == "fanout":
             return f"fan-out of {entry.name}, {prod(self.architecture.fanout(int(which)))} instances"
         words = self.architecture.usable_words(int(which))
-        return f"capacity of {entry.name}, {words:,} words for {', '.join(entry.keeps)}"
+        kept = [tensor for tensor in (*entry.keeps, *entry.may_keep) if tensor in self.keeps[int(which)]]
+        return f"capacity of {entry.name}, {words:,} words for {', '.join(kept)}"

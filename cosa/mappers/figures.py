@@ -12,7 +12,8 @@ from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.arch import Architecture
-from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.keeping import Bypass, Keeping, as_array
+from cosa.mappers.neighbours import Neighbourhood, Point, Points
 from cosa.mappers.polish import Evaluator, Score, polish
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
@@ -67,8 +68,11 @@ class CostProgram(Protocol):
     def decode_bounds(self) -> dict[Any, int]:
         """Bounds of the solution."""
 
+    def decode_keeps(self) -> Any:
+        """What levels keep in the solution, bool [level, tensor]; None where that is fixed."""
+
     def exclude(self, bounds: Any) -> None:
-        """Forbid these bounds."""
+        """Forbid these bounds, with what levels keep in the solution."""
 
 
 class CostModel(Protocol):
@@ -99,6 +103,7 @@ class AnalyticalModel:
     ----------
     bounds: for a dimension, the bounds it may be padded to, the layer's own among them.
     rules: what mappings must keep to.
+    bypass: whether what levels keep is fixed or chosen.
     """
 
     def __init__(
@@ -107,10 +112,12 @@ class AnalyticalModel:
         architecture: Architecture,
         bounds: Mapping[Dim, Sequence[int]] | None = None,
         rules: MappingRules | None = None,
+        bypass: Bypass = "fixed",
     ) -> None:
         self.layer, self.architecture, self.bounds = layer, architecture, dict(bounds or {})
         self.rules = rules or MappingRules()
-        self.neighbourhood = Neighbourhood(architecture, rules=self.rules)
+        self.keeping = Keeping.of(architecture, bypass, self.rules)
+        self.neighbourhood = Neighbourhood(architecture, rules=self.rules, keeping=self.keeping)
         self._evaluators: dict[tuple[int, ...], Evaluator] = {}
 
     def evaluator(self, point: Point) -> Evaluator:
@@ -126,7 +133,7 @@ class AnalyticalModel:
 
     def figures(self, point: Point) -> Figures | None:
         """See `CostModel`."""
-        batch = self.neighbourhood.batch(point.bounds[np.newaxis], point.orders[np.newaxis])
+        batch = self.neighbourhood.batch(Points.of(point))
         result = self.evaluator(point).evaluate(batch, detail=False)
         if not result.fits[0] or not self.neighbourhood.allows(point.bounds[np.newaxis])[0]:
             return None
@@ -139,9 +146,8 @@ class AnalyticalModel:
 
     def best_orders(self, point: Point) -> list[Point]:
         """See `CostModel`."""
-        orders = self.neighbourhood.all_orders(point)
-        bounds = np.repeat(point.bounds[np.newaxis], len(orders), axis=0)
-        result = self.evaluator(point).evaluate(self.neighbourhood.batch(bounds, orders), detail=False)
+        points = Points.of(point, self.neighbourhood.all_orders(point))
+        result = self.evaluator(point).evaluate(self.neighbourhood.batch(points), detail=False)
         if not result.fits[0]:
             return []
         found: list[Point] = []
@@ -149,22 +155,22 @@ class AnalyticalModel:
         for at in np.lexsort((result.energy_pj, result.cycles)):
             if result.energy_pj[at] < least:
                 least = float(result.energy_pj[at])
-                found.append(Point(point.bounds, orders[at]))
+                found.append(points[at])
         return found
 
     def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
         """See `CostModel`."""
-        bounds, orders = self.neighbourhood.neighbours(point, True)
-        if not len(bounds):
+        points = self.neighbourhood.neighbours(point, True)
+        if not len(points):
             return []
-        result = self.evaluator(point).evaluate(self.neighbourhood.batch(bounds, orders), detail=False)
+        result = self.evaluator(point).evaluate(self.neighbourhood.batch(points), detail=False)
         first, second = score(result)
         first = np.where(result.fits, first, np.inf)
         found: dict[bytes, Point] = {}
         for at in np.lexsort((second, first)):
             if len(found) == most or not np.isfinite(first[at]):
                 break
-            found.setdefault(bounds[at].tobytes(), Point(bounds[at], orders[at]))
+            found.setdefault(points[at].tiles, points[at])
         return list(found.values())
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
@@ -176,6 +182,7 @@ class AnalyticalModel:
             energy_unit_pj=energy_unit_pj,
             bounds=self.bounds,
             mapping_rules=self.rules,
+            keeping=self.keeping,
         )
 
 
@@ -195,8 +202,9 @@ class NetworkModel(AnalyticalModel):
         *,
         constants: Constants | None = None,
         rules: MappingRules | None = None,
+        bypass: Bypass = "fixed",
     ) -> None:
-        super().__init__(layer, architecture, bounds, rules)
+        super().__init__(layer, architecture, bounds, rules, bypass)
         self.constants = constants or Constants()
 
     def make_evaluator(self, layer: Layer) -> _NetworkEvaluator:
@@ -213,6 +221,7 @@ class NetworkModel(AnalyticalModel):
             bounds=self.bounds,
             constants=self.constants,
             mapping_rules=self.rules,
+            keeping=self.keeping,
         )
 
 
@@ -233,10 +242,12 @@ class _NetworkEvaluator:
 
 
 def outermost_only(layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood) -> Point:
-    """The mapping that always fits: every loop at the outermost level."""
+    """The mapping that always fits: every loop at the outermost level, and no tensor kept that need not be."""
     top = len(architecture.levels) - 1
     bounds = {(top, dim, "temporal"): bound for dim, bound in layer.bounds.items() if bound > 1}
-    return neighbourhood.point(bounds, {})  # type: ignore[arg-type]
+    keeping = neighbourhood.keeping
+    keeps = None if keeping.is_fixed else as_array(keeping.always)
+    return neighbourhood.point(bounds, {}, keeps)  # type: ignore[arg-type]
 
 
 def padded_size(layer: Layer, point: Point) -> dict[Dim, int]:

@@ -13,6 +13,7 @@ from cosa.analytical.network_batch import has_one_buffer
 from cosa.arch import Architecture
 from cosa.constraints import Constraints
 from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
+from cosa.keeping import BYPASSES, Bypass, differences
 from cosa.mappers.certified import MAX_ROUNDS, Search
 from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, NetworkModel, outermost_only, padded_size
@@ -23,7 +24,7 @@ from cosa.mip.factors import prime_factors
 from cosa.mip.solver import solver_version
 from cosa.schedule import Provenance, Schedule, ScheduleTiming
 from cosa.validity import require_room
-from cosa.workload import DIMS, Dim, Layer
+from cosa.workload import DIMS, TENSORS, Dim, Layer
 
 OBJECTIVES = ("latency", "energy", "edp")
 MODELS = ("network", "analytical")
@@ -44,6 +45,7 @@ class _Task:
     name: ModelName
     bounds: Mapping[Dim, Sequence[int]]
     constraints: Constraints | None
+    bypass: Bypass
     model: AnalyticalModel
     search: Search
     seed: int
@@ -56,7 +58,14 @@ class _Task:
             raise InfeasibleError(f"the schedule found does not keep to {self.model.rules.source}: {'; '.join(broken)}")
         seconds = time.perf_counter() - self.started
         timing = ScheduleTiming(build_seconds=0.0, solve_seconds=seconds, total_seconds=seconds)
-        figures = {"model_cycles": answer.figures.cycles, "model_energy_pj": answer.figures.energy_pj}
+        figures: dict[str, Any] = {
+            "model_cycles": answer.figures.cycles,
+            "model_energy_pj": answer.figures.energy_pj,
+        }
+        if self.bypass == "chosen":
+            changes = differences(self.architecture, [entry.keeps for entry in nest[::-1]])
+            note = f"kept and bypassed by choice: {'; '.join(changes) or 'as the architecture says'}"
+            figures |= {"bypass": "chosen", "notes": (*provenance.notes, note)}
         provenance = provenance.model_copy(update=figures)
         padded = padded_size(self.layer, answer.point)
         return Schedule.make(self.layer, self.architecture, nest, provenance, timing, padded)
@@ -92,9 +101,19 @@ class _Task:
             "network": "the predicted cycles of the simulated machine",
         }[self.name]
         constrained = f" that keep to {self.constraints.source}" if self.constraints else ""
+        kept = "every level keeps what the architecture says"
+        if self.bypass == "chosen":
+            could = [
+                f"{level.name} any of {' and '.join(tensor for tensor in TENSORS if tensor in free)}"
+                for level, most, least in zip(
+                    self.architecture.levels, self.model.keeping.may, self.model.keeping.always, strict=True
+                )
+                if (free := most - least)
+            ]
+            kept = f"every choice of what levels keep ({', '.join(could)})"
         return (
             f"{accounting}; tile sizes that divide the bounds{f' ({padding})' if padding else ''}{constrained}; all "
-            "loop orders and spatial splits; every level keeps what the architecture says"
+            f"loop orders and spatial splits; {kept}"
         )
 
 
@@ -106,6 +125,7 @@ def _task(
     constants: Constants | None = None,
     constraints: Constraints | None = None,
     pad_percent: float = 0.0,
+    bypass: Bypass = "fixed",
     gap: float = 0.01,
     time_limit_seconds: float = 60.0,
     rounds: int = MAX_ROUNDS,
@@ -117,13 +137,15 @@ def _task(
 ) -> _Task:
     started = time.perf_counter()
     name = _model_name(model, architecture)
-    require_room(layer, architecture)
+    _check_name("--bypass", bypass, BYPASSES)
+    if bypass == "fixed":
+        require_room(layer, architecture)
     bounds = padding_choices(layer, pad_percent)
     rules = MappingRules() if constraints is None else constraints.rules(layer, architecture, bounds)
     found_model = (
-        NetworkModel(layer, architecture, bounds, constants=constants, rules=rules)
+        NetworkModel(layer, architecture, bounds, constants=constants, rules=rules, bypass=bypass)
         if name == "network"
-        else AnalyticalModel(layer, architecture, bounds, rules)
+        else AnalyticalModel(layer, architecture, bounds, rules, bypass)
     )
     start = [point for point in starting_points(layer, architecture, found_model) if found_model.figures(point)]
     if not start:
@@ -145,7 +167,7 @@ def _task(
         count=count,
         report=report,
     )
-    return _Task(layer, architecture, name, bounds, constraints, found_model, search, seed, started)
+    return _Task(layer, architecture, name, bounds, constraints, bypass, found_model, search, seed, started)
 
 
 def map_layer(
@@ -157,6 +179,7 @@ def map_layer(
     constants: Constants | None = None,
     constraints: Constraints | None = None,
     pad_percent: float = 0.0,
+    bypass: Bypass = "fixed",
     gap: float = 0.01,
     time_limit_seconds: float = 60.0,
     rounds: int = MAX_ROUNDS,
@@ -176,6 +199,8 @@ def map_layer(
     constants: weights of the network model's prediction (None: the defaults).
     constraints: what the schedule must keep to (None: nothing but the architecture).
     pad_percent: by how much a dimension may be padded where that pays.
+    bypass: ``fixed``: levels keep what the architecture says; ``chosen``: the solver decides, for every level but the
+        outermost, which of the tensors of its `keeps` and `may_keep` it keeps.
     gap: distance of the answer from the proven bound, in linear units, at which to stop.
     time_limit_seconds: for everything; the best by then is the answer.
     rounds: of solving and tightening, at most; unlike time the same on any machine.
@@ -198,6 +223,7 @@ def map_layer(
         constants=constants,
         constraints=constraints,
         pad_percent=pad_percent,
+        bypass=bypass,
         gap=gap,
         time_limit_seconds=time_limit_seconds,
         rounds=rounds,

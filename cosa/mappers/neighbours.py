@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import SPATIAL_AXES, MappingBatch
 from cosa.arch import Architecture
+from cosa.keeping import Keeping, as_array
 from cosa.mappers.nests import split_over_axes
 from cosa.mapping_rules import Block, MappingRules
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import Kind, order
 from cosa.schedule import Axis, Loop, ScheduleLevel
-from cosa.workload import DIMS, TENSORS, Dim
+from cosa.workload import DIMS, TENSORS, Dim, Tensor
 
 Array = npt.NDArray[Any]
 
@@ -58,10 +59,40 @@ def _permutation(innermost: Sequence[Dim]) -> list[int]:
 
 @dataclass(frozen=True)
 class Point:
-    """One mapping: `bounds` int64 [2 (temporal, spatial), level, dimension], `orders` numbers in a table of orders."""
+    """One mapping: `bounds` int64 [2 (temporal, spatial), level, dimension], `orders` numbers in a table of orders,
+    `keeps` bool [level, tensor] (None: what the neighbourhood's levels keep by default)."""
 
     bounds: Array
     orders: Array
+    keeps: Array | None = None
+
+    @property
+    def tiles(self) -> bytes:
+        """What tells mappings apart, whatever their orders: factors, and what levels keep."""
+        return self.bounds.tobytes() + (b"" if self.keeps is None else self.keeps.tobytes())
+
+
+@dataclass(frozen=True)
+class Points:
+    """Several mappings: the arrays of `Point` with a first axis over them."""
+
+    bounds: Array
+    orders: Array
+    keeps: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def __getitem__(self, number: int) -> Point:
+        return Point(self.bounds[number], self.orders[number], None if self.keeps is None else self.keeps[number])
+
+    @staticmethod
+    def of(point: Point, orders: Array | None = None) -> Points:
+        """One mapping, or its factors in several orders."""
+        orders = point.orders[np.newaxis] if orders is None else orders
+        count = len(orders)
+        keeps = None if point.keeps is None else np.repeat(point.keeps[np.newaxis], count, axis=0)
+        return Points(np.repeat(point.bounds[np.newaxis], count, axis=0), orders, keeps)
 
 
 class Neighbourhood:
@@ -70,6 +101,7 @@ class Neighbourhood:
     Parameters
     ----------
     rules: what mappings must keep to; where they state the order of a level, the table has orders of its own for it.
+    keeping: what levels may keep (default: what the architecture and the rules say).
     """
 
     def __init__(
@@ -77,8 +109,11 @@ class Neighbourhood:
         architecture: Architecture,
         innermost: Sequence[Sequence[Dim]] = INNERMOST,
         rules: MappingRules | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         self.architecture, self.rules = architecture, rules or MappingRules()
+        self.keeping = keeping or Keeping.of(architecture, rules=self.rules)
+        self._default_keeps: Array = as_array(self.keeping.default)
         table = [tuple(dims) for dims in innermost]
         self._choices: list[tuple[int, ...]] = [tuple(range(len(table)))] * len(architecture.levels)
         for level, blocks in self.rules.blocks.items():
@@ -93,16 +128,25 @@ class Neighbourhood:
     def _levels(self) -> range:
         return range(len(self.architecture.levels))
 
-    def point(self, bounds: Mapping[tuple[int, Dim, Kind], int], innermost: Mapping[int, Sequence[Dim]]) -> Point:
-        """A mapping from factors and what stands innermost at each level."""
+    def point(
+        self,
+        bounds: Mapping[tuple[int, Dim, Kind], int],
+        innermost: Mapping[int, Sequence[Dim]],
+        keeps: Array | None = None,
+    ) -> Point:
+        """A mapping from factors, what stands innermost at each level, and what levels keep (None: by default)."""
         found = np.ones((2, len(self._levels), len(DIMS)), np.int64)
         for (level, dim, kind), bound in bounds.items():
             found[int(kind == "spatial"), level, DIMS.index(dim)] = bound
         orders = [self._order(level, innermost.get(level, ())) for level in self._levels]
-        return Point(found, np.array(orders, np.int64))
+        if keeps is None and not self.keeping.is_fixed:
+            keeps = self._default_keeps
+        return Point(found, np.array(orders, np.int64), keeps)
 
     def of_nest(self, nest: Sequence[ScheduleLevel]) -> Point:
-        """The mapping nearest to a nest (outermost level first): its factors, its orders as the table has them."""
+        """The mapping nearest to a nest (outermost level first): its factors, its orders as the table has them.
+
+        Levels keep what they keep by default, whatever the nest says."""
         bounds: dict[tuple[int, Dim, Kind], int] = {}
         innermost: dict[int, tuple[Dim, ...]] = {}
         for level, entry in enumerate(nest[::-1]):
@@ -137,8 +181,14 @@ class Neighbourhood:
             along: dict[Dim, int] = {DIMS[dim]: int(spatial[dim]) for dim in np.flatnonzero(spatial > 1)}
             for name, bound, axis in self._placed(level, along):
                 loops.append(Loop(dim=name, bound=bound, kind="spatial", axis=axis))
-            found.append(ScheduleLevel(level=entry.name, keeps=entry.keeps, loops=tuple(loops)))
+            found.append(ScheduleLevel(level=entry.name, keeps=self._kept(point, level), loops=tuple(loops)))
         return tuple(found[::-1])
+
+    def _kept(self, point: Point, level: int) -> tuple[Tensor, ...]:
+        """Tensors that a level keeps, in the architecture's order, then those that it keeps besides."""
+        kept = (self._default_keeps if point.keeps is None else point.keeps)[level]
+        entry = self.architecture.levels[level]
+        return tuple(tensor for tensor in (*entry.keeps, *entry.may_keep) if kept[TENSORS.index(tensor)])
 
     def _placed(self, level: int, along: dict[Dim, int]) -> list[tuple[Dim, int, Axis]]:
         if level not in self.rules.axes:
@@ -151,11 +201,8 @@ class Neighbourhood:
         fine: Array = self.rules.allows(bounds)
         return fine
 
-    def neighbours(self, point: Point, exchanges: bool) -> tuple[Array, Array]:
-        """All neighbours: bounds [n, 2, level, dimension] and orders [n, level].
-
-        Within fan-outs and rules; capacities are not looked at. `exchanges`: pairs of moves as well.
-        """
+    def neighbours(self, point: Point, exchanges: bool) -> Points:
+        """All neighbours within fan-outs and rules; capacities are not looked at. `exchanges`: pairs of moves, too."""
         moves = self._moves(point)
         moved = [_applied(point.bounds, (move,)) for move in moves]
         if exchanges:
@@ -174,7 +221,34 @@ class Neighbourhood:
         if other_orders:
             bounds = np.concatenate([bounds, np.repeat(point.bounds[np.newaxis], len(other_orders), axis=0)])
             orders = np.concatenate([orders, np.array(other_orders)])
-        return bounds, orders
+        if point.keeps is None:
+            return Points(bounds, orders)
+        changed_keeps = self._other_keeps(point.keeps)
+        same = np.repeat(point.keeps[np.newaxis], len(bounds), axis=0)
+        count = len(changed_keeps)
+        return Points(
+            np.concatenate([bounds, np.repeat(point.bounds[np.newaxis], count, axis=0)]),
+            np.concatenate([orders, np.repeat(point.orders[np.newaxis], count, axis=0)]),
+            np.concatenate([same, changed_keeps]),
+        )
+
+    def _other_keeps(self, keeps: Array) -> Array:
+        """What levels keep with one choice made the other way, or a tensor at one level instead of at another."""
+        free = [(level, TENSORS.index(tensor)) for level, tensor in self.keeping.free]
+        found = np.repeat(keeps[np.newaxis], len(free), axis=0)
+        for number, (level, tensor) in enumerate(free):
+            found[number, level, tensor] ^= True
+        pairs = [
+            (one, other)
+            for at, one in enumerate(free)
+            for other in free[at + 1 :]
+            if keeps[one] != keeps[other] and (one[0] == other[0] or one[1] == other[1])
+        ]
+        swapped = np.repeat(keeps[np.newaxis], len(pairs), axis=0)
+        for number, (one, other) in enumerate(pairs):
+            swapped[number][one] ^= True
+            swapped[number][other] ^= True
+        return np.concatenate([found, swapped])
 
     def all_orders(self, point: Point) -> Array:
         """Every combination of orders of the levels that differ for a mapping's loops, [n, level]."""
@@ -224,16 +298,16 @@ class Neighbourhood:
         fits: Array = (used <= np.array(self._instances)[np.newaxis]).all(axis=1)
         return fits
 
-    def batch(self, bounds: Array, orders: Array) -> MappingBatch:
+    def batch(self, points: Points) -> MappingBatch:
         """Mappings as the batch evaluator takes them; spatial loops run row by row over the instances."""
-        mappings, levels, dims = len(bounds), len(self._levels), len(DIMS)
-        temporal_dims = self._permutations[orders]
-        keeps = np.array([[tensor in level.keeps for tensor in TENSORS] for level in self.architecture.levels])
+        mappings, levels, dims = len(points), len(self._levels), len(DIMS)
+        temporal_dims = self._permutations[points.orders]
+        keeps = self._default_keeps if points.keeps is None else points.keeps
         return MappingBatch(
             np.ascontiguousarray(temporal_dims),
-            np.take_along_axis(bounds[:, 0], temporal_dims.astype(np.int64), axis=2),
+            np.take_along_axis(points.bounds[:, 0], temporal_dims.astype(np.int64), axis=2),
             np.broadcast_to(np.arange(dims, dtype=np.uint8), (mappings, levels, dims)).copy(),
-            np.ascontiguousarray(bounds[:, 1]),
+            np.ascontiguousarray(points.bounds[:, 1]),
             np.full((mappings, levels, dims), _ROW_MAJOR, np.uint8),
             np.broadcast_to(keeps, (mappings, levels, len(TENSORS))).copy(),
         )

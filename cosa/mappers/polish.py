@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import BatchResult, MappingBatch
-from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.neighbours import Neighbourhood, Point, Points
 from cosa.mappers.search import OBJECTIVES, costs
 
 Array = npt.NDArray[Any]
@@ -58,24 +58,24 @@ def polish(
     """
     evaluations = 0
 
-    def look(bounds: Array, orders: Array) -> tuple[Array, Array, Array]:
+    def look(points: Points) -> tuple[Array, Array, Array]:
         nonlocal evaluations
-        evaluations += len(bounds)
-        result = evaluator.evaluate(neighbourhood.batch(bounds, orders), detail=False)
+        evaluations += len(points)
+        result = evaluator.evaluate(neighbourhood.batch(points), detail=False)
         first, second = score(result)
-        fits = result.fits & neighbourhood.allows(bounds)
+        fits = result.fits & neighbourhood.allows(points.bounds)
         return np.where(fits, first, np.inf), second, fits
 
-    first, second, fits = look(start.bounds[np.newaxis], start.orders[np.newaxis])
+    first, second, fits = look(Points.of(start))
     best = Polished(start, float(first[0]), float(second[0]), 1, bool(fits[0]))
     exchanges = False
     while True:
-        bounds, orders = neighbourhood.neighbours(best.point, exchanges)
-        if len(bounds):
-            first, second, fits = look(bounds, orders)
+        points = neighbourhood.neighbours(best.point, exchanges)
+        if len(points):
+            first, second, fits = look(points)
             at = int(np.lexsort((second, first))[0])
             if fits[at] and (first[at], second[at]) < (best.value, best.second):
-                best = Polished(Point(bounds[at], orders[at]), float(first[at]), float(second[at]), 0, True)
+                best = Polished(points[at], float(first[at]), float(second[at]), 0, True)
                 exchanges = False
                 if until is None or time.perf_counter() < until:
                     continue

@@ -67,7 +67,7 @@ class Kept:
     @property
     def tiles(self) -> bytes:
         """What tells its factors from those of others."""
-        return self.answer.point.bounds.tobytes()
+        return self.answer.point.tiles
 
 
 class Ranking:
@@ -96,7 +96,7 @@ class Ranking:
 
     def holds(self, point: Point) -> bool:
         """Whether a mapping with these factors is among them."""
-        tiles = point.bounds.tobytes()
+        tiles = point.tiles
         return any(entry.tiles == tiles for entry in self.entries)
 
     @property

@@ -22,9 +22,11 @@ from math import log2
 from typing import Any
 
 from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
-from cosa.analytical.footprint import box_words
+from cosa.analytical.footprint import box_words, touched_words
 from cosa.arch import Architecture
+from cosa.keeping import Keeping
 from cosa.mapping_rules import MappingRules
+from cosa.mip.keeps import Keeps
 from cosa.mip.orders import Orders, Rule
 from cosa.mip.powers import Power
 from cosa.mip.quantities import Expression
@@ -42,6 +44,7 @@ class AnalyticalProgram(Space):
     ----------
     layer, architecture, bounds, mapping_rules: as for `Space`.
     cycles_unit, energy_unit_pj: near the values of interest; `cycles` and `energy` count in them.
+    keeping: what levels may keep (default: what the architecture and the rules say).
     """
 
     rule: Rule = "timeloop"
@@ -55,48 +58,72 @@ class AnalyticalProgram(Space):
         energy_unit_pj: float,
         bounds: Mapping[Dim, Sequence[int]] | None = None,
         mapping_rules: MappingRules | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         super().__init__(layer, architecture, bounds, mapping_rules)
+        self.keeping = keeping or Keeping.of(architecture, rules=self.mapping_rules)
         self.orders = Orders(self, self.rule)
+        self.keeps = Keeps(self, self.keeping)
         self.cycles_unit, self.energy_unit_pj = cycles_unit, energy_unit_pj
         self.powers: list[Power] = []
         self._levels = range(len(architecture.levels))
-        self._children = {
-            (tensor, level): max(
-                (inner for inner in range(level) if tensor in architecture.levels[inner].keeps), default=-1
-            )
-            for tensor in TENSORS
-            for level in self._levels
-            if tensor in architecture.levels[level].keeps
-        }
         self._add_capacities()
         self.cycles = self._cycles()
 
-    def power(self, name: str, exponent: Expression, unit: float) -> Any:
-        """A new term 2^exponent / unit."""
-        power = Power(self, name, exponent, unit)
+    def power(self, name: str, exponent: Expression, unit: float, given: Expression = 1) -> Any:
+        """A new term 2^exponent / unit where `given` is 1."""
+        power = Power(self, name, exponent, unit, given)
         self.powers.append(power)
         return power.value
+
+    def span_limit(self, level: int) -> int | None:
+        """See `Space`: no limit where inputs may pass the level by."""
+        return self.architecture.usable_words(level) if "inputs" in self.keeping.always[level] else None
+
+    def other_choices(self) -> list[Expression]:
+        """See `Space`: another level keeps or bypasses a tensor."""
+        found = []
+        for choice in self.keeping.free:
+            kept = self.keeps.kept[choice]
+            found.append(1 - kept if kept.value > 0.5 else kept)
+        return found
+
+    def decode_keeps(self) -> Any:
+        """See `CostProgram`."""
+        return self.keeps.decode()
 
     def _add_capacities(self) -> None:
         """True sums of footprints; a tensor alone exactly, several by tangents."""
         for level in self._levels:
             words = self.architecture.usable_words(level)
-            kept = self.architecture.levels[level].keeps
+            always = self.keeping.always[level]
+            may = [tensor for tensor in self._in_order(level) if tensor in self.keeping.may[level]]
             if words is None:
                 continue
-            for tensor in kept:
-                room = words - (len(kept) - 1)
-                self.require(self.log_tile(tensor, level) <= log2(room + 0.5))
-            if len(kept) > 1:
-                parts = [self.power(f"{level} {tensor} tile", self.log_tile(tensor, level), words) for tensor in kept]
+            for tensor in may:
+                kept, tile = self.keeps.kept[level, tensor], self.log_tile(tensor, level)
+                room = log2(words - len(always - {tensor}) + 0.5)
+                if tensor in always:
+                    self.require(tile <= room)
+                elif (excess := self.upper(tile) - room) > 0:
+                    self.require(tile <= room + excess * (1 - kept))
+            if len(may) > 1:
+                parts = [
+                    self.power(
+                        f"{level} {tensor} tile", self.log_tile(tensor, level), words, self.keeps.kept[level, tensor]
+                    )
+                    for tensor in may
+                ]
                 self.require(sum(parts) <= 1 + 0.5 / words)
+
+    def _in_order(self, level: int) -> tuple[Tensor, ...]:
+        entry = self.architecture.levels[level]
+        return (*entry.keeps, *entry.may_keep)
 
     # Words
 
-    def log_sent(self, tensor: Tensor, level: int) -> Expression:
-        """Log of the words that one instance of a level sends inward (outputs: receives)."""
-        child = self._children[tensor, level]
+    def log_sent(self, tensor: Tensor, child: int, level: int) -> Expression:
+        """Log of the words that one instance of a level sends inward (outputs: receives), to `child`."""
         groups = self.orders.log_groups(tensor, range(child + 1, level + 1))
         return self.orders.log_fetched(tensor, child) + groups
 
@@ -113,6 +140,14 @@ class AnalyticalProgram(Space):
         """Words of the outputs without padding: the least that any padded layer has."""
         return float(box_words(self.layer, "outputs", self.layer.bounds))
 
+    def require_all_words(self, tensor: Tensor, moved: Expression, each: float) -> None:
+        """What is exchanged of a tensor, `each` a word, is all of its words at least.
+
+        Where what levels keep is chosen, half a choice can make every term small; this can't be undercut.
+        """
+        if not self.keeping.is_fixed:
+            self.require(moved >= touched_words(self.layer, tensor, self.layer.bounds) * each * (1 - 1e-9))
+
     # Energy
 
     @cached_property
@@ -120,7 +155,8 @@ class AnalyticalProgram(Space):
         """Energy in its unit."""
         macs = self.layer.macs * mac_energy_pj(self.architecture)
         total: Expression = macs / self.energy_unit_pj
-        for tensor, level in self._children:
+        keepers = [(tensor, level) for tensor in TENSORS for level in self._levels if tensor in self.keeping.may[level]]
+        for tensor, level in keepers:
             entry = self.architecture.levels[level]
             per_word = vector_access_energy_pj(self.architecture, level) / entry.block_words
             if per_word == 0:
@@ -128,14 +164,19 @@ class AnalyticalProgram(Space):
             arrays = self._log_arrays(level)
             unit = self.energy_unit_pj / per_word
             name = f"{level} {tensor}"
-            sent = self.log_sent(tensor, level) + arrays
-            moved = self.power(f"{name} sent", sent, unit)
+            sent = []
+            for child, arc in self.keeps.into(tensor, level):
+                words = self.log_sent(tensor, child, level) + arrays
+                sent.append((words, self.power(f"{name} sent", words, unit, arc), arc))
+            moved = sum(each for _, each, _ in sent)
+            if level == self._levels[-1]:
+                self.require_all_words(tensor, moved, 1 / unit)
             total = total + moved
             if level != self._levels[-1]:
                 fills = self.orders.log_fetched(tensor, level) + arrays
-                total = total + self.power(f"{name} fills", fills, unit)
+                total = total + self.power(f"{name} fills", fills, unit, self.keeps.kept[level, tensor])
             if tensor == "outputs":
-                total = total + self._output_reads(level, sent, moved, unit)
+                total = total + sum(self._output_reads(level, *each, unit) for each in sent)
         return total
 
     def _log_arrays(self, level: int) -> Expression:
@@ -166,10 +207,10 @@ class AnalyticalProgram(Space):
         """Log of the largest count of iterations that there can be."""
         return sum(log2(self.longest(dim)) for dim in DIMS)
 
-    def _output_reads(self, level: int, log_sent: Expression, sent: Any, unit: float) -> Expression:
+    def _output_reads(self, level: int, log_sent: Expression, sent: Any, arc: Expression, unit: float) -> Expression:
         """Reads of outputs: words that arrive less the distinct ones of an instance, which need no old value."""
         if self._holds_all_outputs(level):
-            return sent - self.output_words() / unit
+            return sent - self.output_words() / unit * arc
         # log2(1 - 1 / r) of r = words / distinct words, from below by steps.
         ratio = log_sent - self._log_arrays(level) - self._log_distinct(level)
         longest = self._log_longest()
@@ -181,7 +222,7 @@ class AnalyticalProgram(Space):
             here = log2(1 - 2.0**-step)
             share = share + (here - previous) * reached
             previous = here
-        return self.power(f"{level} outputs reads", log_sent + share, unit)
+        return self.power(f"{level} outputs reads", log_sent + share, unit, arc)
 
     # Cycles
 
@@ -190,7 +231,7 @@ class AnalyticalProgram(Space):
         self.model.rows.add(cycles >= self.power("compute", self.log_compute(), self.cycles_unit))
         for level in self._levels:
             entry = self.architecture.levels[level]
-            kept = [tensor for tensor in TENSORS if tensor in entry.keeps]
+            kept = [tensor for tensor in TENSORS if tensor in self.keeping.may[level]]
             for direction, bandwidth in (
                 ("read", entry.read_bandwidth_words_per_cycle),
                 ("write", entry.write_bandwidth_words_per_cycle),
@@ -208,17 +249,26 @@ class AnalyticalProgram(Space):
     def _words(self, tensor: Tensor, level: int, direction: str, unit: float) -> Expression:
         """Words of one instance in a direction, in `unit`."""
         name = f"{level} {tensor} {direction}"
-        sent = self.log_sent(tensor, level)
+        sent = [(self.log_sent(tensor, child, level), arc) for child, arc in self.keeps.into(tensor, level)]
+        total: Expression = 0.0
         if direction == "write":
-            total: Expression = 0.0
             if level != self._levels[-1]:
-                total = total + self.power(f"{name} fills", self.orders.log_fetched(tensor, level), unit)
-            return total + (self.power(name, sent, unit) if tensor == "outputs" else 0.0)
+                fills = self.orders.log_fetched(tensor, level)
+                total = total + self.power(f"{name} fills", fills, unit, self.keeps.kept[level, tensor])
+            if tensor == "outputs":
+                total = total + sum(self.power(name, words, unit, arc) for words, arc in sent)
+            return total
+        return total + sum(self._read(name, tensor, level, words, unit, arc) for words, arc in sent)
+
+    def _read(
+        self, name: str, tensor: Tensor, level: int, sent: Expression, unit: float, arc: Expression
+    ) -> Expression:
+        """Words read of those sent inward (outputs: that arrive) along an arc."""
         if tensor != "outputs":
-            return self.power(name, sent, unit)
+            return self.power(name, sent, unit, arc)
         if self._holds_all_outputs(level):
-            return self.power(name, sent, unit) - self.output_words() / unit
+            return self.power(name, sent, unit, arc) - self.output_words() / unit * arc
         # Without a constant to take off, whether there are reads at all is what is counted: half of the words at least.
         again = self.new_variable("binary")
         self.require(sent - self._log_distinct(level) <= 1 - 1e-6 + self._log_longest() * again)
-        return self.power(name, sent - 1 - 60 * (1 - again), unit)
+        return self.power(name, sent - 1 - 60 * (1 - again), unit, arc)

@@ -14,7 +14,7 @@ from cosa.arch import Architecture
 from cosa.mapping_rules import MappingRules
 from cosa.mip.powers import Power
 from cosa.mip.space import Space
-from cosa.workload import DIMS, Dim, Layer
+from cosa.workload import DIMS, Dim, Layer, Tensor
 
 _LARGEST_FANOUT = 2**24
 
@@ -23,7 +23,9 @@ Group = tuple[str, int | str]
 
 
 class ElasticSpace(Space):
-    """The space of a layer with a stretch, a variable >= 0, for each row of `stretches`; tiles by tangents."""
+    """The space of a layer with a stretch, a variable >= 0, for each row of `stretches`; tiles by tangents.
+
+    `keeps`: by level, innermost first, the tensors that it keeps."""
 
     def __init__(
         self,
@@ -31,7 +33,9 @@ class ElasticSpace(Space):
         architecture: Architecture,
         bounds: Mapping[Dim, Sequence[int]] | None,
         rules: MappingRules,
+        keeps: Sequence[frozenset[Tensor]],
     ) -> None:
+        self._keeps = keeps
         self.stretches: dict[Group, list[Any]] = {}
         self.powers: list[Power] = []
         super().__init__(layer, architecture, bounds, rules)
@@ -75,7 +79,9 @@ class ElasticSpace(Space):
                 continue
             stretch = self.new_stretch(("capacity", level))
             parts: list[Any] = []
-            for tensor in entry.keeps:
+            for tensor in (*entry.keeps, *entry.may_keep):
+                if tensor not in self._keeps[level]:
+                    continue
                 power = Power(self, f"{level} {tensor}", self.log_tile(tensor, level) - stretch, words)
                 self.powers.append(power)
                 parts.append(power.value)

@@ -15,6 +15,7 @@ from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import waits_for_tiles
 from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture
+from cosa.keeping import Keeping
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.orders import Rule
@@ -44,6 +45,7 @@ class NetworkProgram(AnalyticalProgram):
         bounds: Mapping[Dim, Sequence[int]] | None = None,
         constants: Constants | None = None,
         mapping_rules: MappingRules | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         self.constants = constants or Constants()
         self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
@@ -54,6 +56,7 @@ class NetworkProgram(AnalyticalProgram):
             energy_unit_pj=energy_unit_pj,
             bounds=bounds,
             mapping_rules=mapping_rules,
+            keeping=keeping,
         )
 
     # Flits
@@ -70,10 +73,13 @@ class NetworkProgram(AnalyticalProgram):
         """Flits of the shortest transfer."""
         return 1 + self.noc.packet_payload_flits if self.noc.partial_packets == "full" else 2
 
-    def _flits(self, name: str, log_words: Expression, log_transfers: Expression, bits: int) -> Any:
+    def _flits(
+        self, name: str, log_words: Expression, log_transfers: Expression, bits: int, given: Expression = 1
+    ) -> Any:
         """Flits of transfers in the cycles' unit: of their words, and of as many transfers at least."""
-        by_words = self.power(f"{name} words", log_words + log2(self._flits_per_word(bits)), self.cycles_unit)
-        by_transfers = self.power(f"{name} transfers", log_transfers + log2(self._least_flits()), self.cycles_unit)
+        by_words = self.power(f"{name} words", log_words + log2(self._flits_per_word(bits)), self.cycles_unit, given)
+        fewest = log_transfers + log2(self._least_flits())
+        by_transfers = self.power(f"{name} transfers", fewest, self.cycles_unit, given)
         flits = self.new_variable("continuous")
         self.require(flits >= by_words)
         self.require(flits >= by_transfers)
@@ -93,55 +99,69 @@ class NetworkProgram(AnalyticalProgram):
         self._dram_bytes: Expression = 0.0
         steps = self.new_variable("continuous")
         for tensor in TENSORS:
-            visits = self.power(
-                f"{tensor} steps", self.orders.log_visits(tensor, self._store(tensor)), self.cycles_unit
-            )
-            self.require(steps >= visits)
+            for store, given in self._stores(tensor).items():
+                visits = self.power(f"{tensor} steps", self.orders.log_visits(tensor, store), self.cycles_unit, given)
+                self.require(steps >= visits)
         for tensor in ("weights", "inputs"):
-            bits, store = self._bits(tensor), self._store(tensor)
-            inside, groups = self._groups(tensor)
-            fetched, visits = self.orders.log_fetched(tensor, store), self.orders.log_visits(tensor, store)
-            sent = self._flits(f"{tensor} to PEs", fetched + inside + groups, visits + groups, bits)
-            pe_in = pe_in + self._flits(f"{tensor} into a PE", fetched + inside, visits, bits)
-            to_pes = to_pes + sent
-            log_first = self.log_tile_of(tensor, store) + inside + groups
-            if not self._buffered(tensor):
-                dram_out = dram_out + sent
-                self._add_dram_bytes(tensor, fetched + inside + groups, bits)
-                first_in = first_in + self._flits(f"{tensor} first", log_first, groups, bits)
-                continue
-            first_step = first_step + self._flits(f"{tensor} first to PEs", log_first, groups, bits)
-            gb_out = gb_out + sent
-            far, far_visits = self.orders.log_fetched(tensor, self.mesh), self.orders.log_visits(tensor, self.mesh)
-            moved = self._flits(f"{tensor} to the buffer", far, far_visits, bits)
-            gb_in, dram_out = gb_in + moved, dram_out + moved
-            self._add_dram_bytes(tensor, far, bits)
-            first_in = first_in + self._flits(f"{tensor} first", self.log_tile(tensor, self.mesh), 0.0, bits)
-        store = self._store("outputs")
-        inside, groups = self._groups("outputs")
-        visits = self.orders.log_visits("outputs", store)
-        words = visits + self.log_tile_of("outputs", store) + inside
-        final, partial = self._outputs("PE outputs", words + groups)
-        pe_in = pe_in + self._reduction(words)
-        to_pes = to_pes + partial
-        log_last = self.log_tile_of("outputs", store) + inside + groups
-        first_step = first_step + self._flits("outputs of a step", log_last, groups, self._bits("outputs"))
-        dram_in: Expression
+            bits = self._bits(tensor)
+            from_dram: Expression = 0.0
+            from_memory: Expression = 0.0
+            for store, buffered, given in self._routes(tensor):
+                inside, groups = self._groups(tensor, store)
+                fetched, visits = self.orders.log_fetched(tensor, store), self.orders.log_visits(tensor, store)
+                sent = self._flits(f"{tensor} to PEs", fetched + inside + groups, visits + groups, bits, given)
+                pe_in = pe_in + self._flits(f"{tensor} into a PE", fetched + inside, visits, bits, given)
+                from_memory = from_memory + sent
+                log_first = self.log_tile_of(tensor, store) + inside + groups
+                if buffered:
+                    first = self._flits(f"{tensor} first to PEs", log_first, groups, bits, given)
+                    first_step, gb_out = first_step + first, gb_out + sent
+                    continue
+                from_dram = from_dram + sent
+                self._add_dram_bytes(tensor, fetched + inside + groups, bits, given)
+                first_in = first_in + self._flits(f"{tensor} first", log_first, groups, bits, given)
+            if tensor in self.keeping.may[self.mesh]:
+                given = self.keeps.kept[self.mesh, tensor]
+                far, far_visits = self.orders.log_fetched(tensor, self.mesh), self.orders.log_visits(tensor, self.mesh)
+                moved = self._flits(f"{tensor} to the buffer", far, far_visits, bits, given)
+                gb_in, from_dram = gb_in + moved, from_dram + moved
+                self._add_dram_bytes(tensor, far, bits, given)
+                first = self._flits(f"{tensor} first", self.log_tile(tensor, self.mesh), 0.0, bits, given)
+                first_in = first_in + first
+            dram_out, to_pes = dram_out + from_dram, to_pes + from_memory
+            for flits in (from_dram, from_memory):
+                self.require_all_words(tensor, flits, self._flits_per_word(bits) / self.cycles_unit)
+        # Finished outputs are as many wherever they are kept; partial sums by where they come back from.
+        partial: Expression = 0.0
+        from_buffer: Expression = 0.0
+        final: Expression = 0.0
+        for store, buffered, given in self._routes("outputs"):
+            inside, groups = self._groups("outputs", store)
+            visits = self.orders.log_visits("outputs", store)
+            words = visits + self.log_tile_of("outputs", store) + inside
+            final, again = self._outputs("PE outputs", words + groups, given)
+            pe_in = pe_in + self._reduction(words, given)
+            to_pes, partial = to_pes + again, partial + again
+            from_buffer = from_buffer + again if buffered else from_buffer
+            dram_out = dram_out if buffered else dram_out + again
+            log_last = self.log_tile_of("outputs", store) + inside + groups
+            first_step = first_step + self._flits("outputs of a step", log_last, groups, self._bits("outputs"), given)
+        dram_in: Expression = final + partial - from_buffer
         last_out: Expression = 0.0
-        if self._buffered("outputs"):
+        if "outputs" in self.keeping.may[self.mesh]:
+            given = self.keeps.kept[self.mesh, "outputs"]
             far = self.orders.log_visits("outputs", self.mesh) + self.log_tile("outputs", self.mesh)
-            far_final, far_partial = self._outputs("outputs", far)
-            gb_in = gb_in + final + partial + far_partial
-            gb_out = gb_out + far_final + far_partial + partial
-            dram_in, dram_out = far_final + far_partial, dram_out + far_partial
-            last_out = self._flits("last outputs", self.log_tile("outputs", self.mesh), 0.0, self._bits("outputs"))
-        else:
-            dram_in, dram_out = final + partial, dram_out + partial
+            _, far_partial = self._outputs("outputs", far, given)
+            gb_in = gb_in + final * given + from_buffer + far_partial
+            gb_out = gb_out + final * given + far_partial + from_buffer
+            dram_in, dram_out = dram_in + far_partial, dram_out + far_partial
+            tile = self.log_tile("outputs", self.mesh)
+            last_out = self._flits("last outputs", tile, 0.0, self._bits("outputs"), given)
         self._dram_bytes = self._dram_bytes + self.output_words() * self._bits("outputs") / 8 / self.cycles_unit
         compute = self.power("compute", self.log_compute(), self.cycles_unit)
         compute = compute + steps * self.architecture.pe.pipeline_latency_cycles
         waits = waits_for_tiles(self.architecture)
-        step = self.power("one step", self.log_compute() - self._log_steps_at_most(), self.cycles_unit)
+        step = self._step()
         floor = self.new_variable("continuous")
         for load in (
             compute + first_in * (waits / ports_dram),
@@ -169,38 +189,42 @@ class NetworkProgram(AnalyticalProgram):
             + weights.cycles_per_step * steps
         )
 
-    def _store(self, tensor: Tensor) -> int:
-        kept = [level for level in range(self.mesh) if tensor in self.architecture.levels[level].keeps]
-        return kept[-1] if kept else -1
+    def _routes(self, tensor: Tensor) -> list[tuple[int, bool, Expression]]:
+        """(outermost level of a PE that keeps a tensor, -1: none; whether the buffer keeps it, too; 1 where so)."""
+        arcs = self.keeps.arcs[tensor].items()
+        return [(child, level == self.mesh, arc) for (child, level), arc in arcs if child < self.mesh <= level]
 
-    def _buffered(self, tensor: Tensor) -> bool:
-        return tensor in self.architecture.levels[self.mesh].keeps
+    def _stores(self, tensor: Tensor) -> dict[int, Expression]:
+        """By outermost level of a PE that keeps a tensor: 1 where it is that."""
+        found: dict[int, Expression] = {}
+        for store, _, given in self._routes(tensor):
+            found[store] = found[store] + given if store in found else given
+        return found
 
     def log_tile_of(self, tensor: Tensor, level: int) -> Expression:
         """Log of the words of a tile; level -1: one word."""
         return 0.0 if level < 0 else self.log_tile(tensor, level)
 
-    def _groups(self, tensor: Tensor) -> tuple[Expression, Expression]:
+    def _groups(self, tensor: Tensor, store: int) -> tuple[Expression, Expression]:
         """Logs of the groups inside a PE and over the mesh."""
-        store = self._store(tensor)
         inside = self.orders.log_groups(tensor, range(store + 1, self.mesh))
         return inside, self.orders.log_groups(tensor, range(self.mesh, self.mesh + 1))
 
-    def _add_dram_bytes(self, tensor: Tensor, log_words: Expression, bits: int) -> None:
+    def _add_dram_bytes(self, tensor: Tensor, log_words: Expression, bits: int, given: Expression) -> None:
         unit = self.cycles_unit * 8 / bits
-        self._dram_bytes = self._dram_bytes + self.power(f"{tensor} DRAM", log_words, unit)
+        self._dram_bytes = self._dram_bytes + self.power(f"{tensor} DRAM", log_words, unit, given)
 
-    def _outputs(self, name: str, log_sent: Expression) -> tuple[float, Any]:
+    def _outputs(self, name: str, log_sent: Expression, given: Expression) -> tuple[float, Any]:
         """Flits of finished outputs (a constant) and of the partial sums that leave besides, and come back."""
         most = prod(self.longest(dim) for dim in DIMS if dim in RELEVANT["outputs"])
         final = self.output_words() * self._flits_per_word(self._bits("outputs")) / self.cycles_unit
         each = self._flits_per_word(self.layer.word_bits.partial_sums)
-        sent = self.power(f"{name} sent", log_sent + log2(each), self.cycles_unit)
+        sent = self.power(f"{name} sent", log_sent + log2(each), self.cycles_unit, given)
         partial = self.new_variable("continuous")
-        self.require(partial >= sent - most * each / self.cycles_unit)
+        self.require(partial >= sent - most * each / self.cycles_unit * given)
         return final, partial
 
-    def _reduction(self, log_words: Expression) -> Any:
+    def _reduction(self, log_words: Expression, given: Expression) -> Any:
         """Flits of partial sums into a PE from another one, where PEs share an output tile."""
         reduces = self.new_variable("binary")
         found = False
@@ -214,10 +238,30 @@ class NetworkProgram(AnalyticalProgram):
             return 0.0
         each = self._flits_per_word(self.layer.word_bits.partial_sums)
         exponent = log_words + log2(each) + _NEVER - _NEVER * reduces
-        return self.power("reduction", exponent, self.cycles_unit)
+        return self.power("reduction", exponent, self.cycles_unit, given)
 
-    def _log_steps_at_most(self) -> Expression:
-        """Log of at least the number of steps: all temporal loops outside the innermost store of a PE."""
-        first = min(self._store(tensor) for tensor in TENSORS) + 1
-        levels = range(first, len(self.architecture.levels))
-        return sum((self.log_loops(DIMS, level, ("temporal",)) for level in levels), 0.0)
+    def _step(self) -> Any:
+        """Cycles of a step at least: compute over all temporal loops outside the innermost store of a PE.
+
+        Where stores are chosen, one term for each level that may be the innermost: it counts unless one further in is.
+        """
+        stores = {tensor: self._stores(tensor) for tensor in TENSORS}
+        candidates = sorted({store for found in stores.values() for store in found})
+        terms = []
+        for first in candidates:
+            further_in = [given for found in stores.values() for store, given in found.items() if store < first]
+            if any(isinstance(given, int) for given in further_in):
+                break
+            outside = range(first + 1, len(self.architecture.levels))
+            steps = sum((self.log_loops(DIMS, level, ("temporal",)) for level in outside), 0.0)
+            given: Expression = 1
+            if further_in:
+                given = self.new_variable("continuous", 1.0)
+                self.require(given >= 1 - sum(further_in))
+            terms.append(self.power("one step", self.log_compute() - steps, self.cycles_unit, given))
+        if len(terms) == 1:
+            return terms[0]
+        step = self.new_variable("continuous")
+        for term in terms:
+            self.require(step >= term)
+        return step

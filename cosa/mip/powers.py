@@ -21,20 +21,26 @@ _TOLERANCE = 1e-6
 
 
 class Power:
-    """A variable `value` >= 2^(t) / `unit`, with `unit` near the largest value of interest."""
+    """A variable `value` >= 2^(t) / `unit` where `given` is 1, >= 0 where it is 0; `unit` near the largest value of
+    interest.
 
-    def __init__(self, space: Space, name: str, exponent: Expression, unit: float) -> None:
+    Where `given` is an expression, each tangent is lowered by its own largest height as that falls to 0: as tight as
+    the exponent's largest value allows.
+    """
+
+    def __init__(self, space: Space, name: str, exponent: Expression, unit: float, given: Expression = 1) -> None:
         from pyomo.core import Reals, Var
 
-        self.name, self._space = name, space
+        self.name, self._space, self._given = name, space, given
         self._shift = log2(unit)
         self.constant = not _has_variables(exponent)
         if self.constant:
-            self.value: Any = 2.0 ** (float(_number(exponent)) - self._shift)
+            self.value: Any = 2.0 ** (float(_number(exponent)) - self._shift) * given
             return
         self._exponent = Var(domain=Reals, bounds=(-_LARGEST, _LARGEST))
         space.model.add_component(f"t{len(space.model.component_map(Var))}", self._exponent)
         space.model.rows.add(self._exponent == exponent - self._shift)
+        self._most = space.upper(exponent) - self._shift if _has_variables(given) else 0.0
         self.value = space.new_variable("continuous")
         steps = int(_GRID_SPAN / _GRID_STEP)
         for step in range(steps + 1):
@@ -43,11 +49,15 @@ class Power:
     def touch(self, at: float) -> None:
         """Add the tangent at an exponent (in units of `unit`)."""
         height = 2.0**at
-        self._space.model.rows.add(self.value >= height + height * log(2) * (self._exponent - at))
+        tangent = height + height * log(2) * (self._exponent - at)
+        if _has_variables(self._given):
+            largest = max(0.0, height + height * log(2) * (self._most - at))
+            tangent = tangent - largest * (1 - self._given)
+        self._space.model.rows.add(self.value >= tangent)
 
     def refine(self) -> bool:
         """Add the tangent at the present solution if the relaxation lies below the power there."""
-        if self.constant:
+        if self.constant or _number(self._given) < 0.5:
             return False
         at = float(self._exponent.value)
         if 2.0**at - float(self.value.value) <= _TOLERANCE:

@@ -71,6 +71,7 @@ class Space:
         self.selectors: dict[tuple[Dim, int], Any] = {}
         self._spans: dict[tuple[Axis, int], Expression] = {}
         self._extents: dict[tuple[Axis, int], ExtentTable] = {}
+        self._shares: dict[int, tuple[Any, int]] = {}
         self.model = ConcreteModel()
         self.model.rows = ConstraintList()
         self._variables = 0
@@ -121,6 +122,7 @@ class Space:
                             continue
                         variable = self.new_variable("integer", upper)
                         self.counts[level, dim, prime, kind] = variable
+                        self._shares[id(variable)] = ((dim, prime), multiplicity)
                         placed.append(variable)
                 wanted: Expression = multiplicity
                 if len(self.bounds[dim]) > 1:
@@ -216,7 +218,24 @@ class Space:
         if (axis, level) not in self._extents:
             limit = self.span_limit(level)
             self._extents[axis, level] = extent_table(self, axis, level, limit)
+            for binary in self._extents[axis, level].values():
+                self._shares[id(binary)] = ((axis, level), 1)
         return self._extents[axis, level]
+
+    def upper(self, expression: Expression) -> float:
+        """What a linear expression can't exceed: counts of a prime share its multiplicity, binaries of a table one."""
+        from pyomo.repn import generate_standard_repn
+
+        if isinstance(expression, int | float):
+            return float(expression)
+        found = generate_standard_repn(expression)
+        total, shares = float(found.constant), dict[Any, float]()
+        for weight, variable in zip(found.linear_coefs, found.linear_vars, strict=True):
+            key, most = self._shares.get(id(variable), (id(variable), 1.0))
+            if id(variable) not in self._shares:
+                most = variable.ub if weight > 0 else 0.0  # variables are >= 0
+            shares[key] = max(shares.get(key, 0.0), weight * most)
+        return total + sum(shares.values())
 
     def span_limit(self, level: int) -> int | None:
         """Words above which a span needs no entry at a level, for nothing that long fits there."""
@@ -234,8 +253,8 @@ class Space:
         return bounds
 
     def exclude(self, bounds: Mapping[tuple[int, Dim, Kind], int]) -> None:
-        """Forbid one assignment of factors (a no-good cut): some count must differ."""
-        differs = []
+        """Forbid one assignment of factors (a no-good cut): some count, or other choice, must differ."""
+        differs = self.other_choices()
         for (level, dim, prime, kind), variable in self.counts.items():
             here = prime_factors(bounds.get((level, dim, kind), 1)).get(prime, 0)
             most = round(variable.ub)
@@ -248,6 +267,10 @@ class Space:
                 self.require(variable <= most - (most - here + 1) * fewer)
                 differs.append(fewer)
         self.model.rows.add(sum(differs) >= 1)
+
+    def other_choices(self) -> list[Expression]:
+        """Expressions, 0 in the present solution, of which one is 1 where something else than factors differs."""
+        return []
 
     def cut_off_tile(self, factors: Factors, level: int, dims: Sequence[Dim]) -> None:
         """Forbid every tile at a level whose counts of `dims` are all at least those of `factors`.

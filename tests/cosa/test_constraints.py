@@ -17,7 +17,7 @@ from cosa.mappers.certified import Search
 from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, NetworkModel
 from cosa.mappers.machine import map_layer
-from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.neighbours import Neighbourhood, Point, Points
 from cosa.networks import load_network
 from cosa.validity import require_room
 from cosa.workload import Layer
@@ -41,7 +41,7 @@ def exhaustive(model: AnalyticalModel, objective: str) -> float:
     for chosen in product(*orders):
         numbers = np.tile(np.array((neighbourhood._choices[0][0], *chosen)), (len(tilings), 1))
         result = model.evaluator(Point(tilings[0], numbers[0])).evaluate(
-            neighbourhood.batch(tilings, numbers), detail=False
+            neighbourhood.batch(Points(tilings, numbers)), detail=False
         )
         value = result.energy_pj if objective == "energy" else result.cycles.astype(float)
         best = min(best, float(value[result.fits].min()))

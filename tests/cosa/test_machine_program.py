@@ -23,7 +23,7 @@ from cosa.errors import InputError
 from cosa.mappers.certified import Search
 from cosa.mappers.figures import AnalyticalModel, CostModel, NetworkModel, outermost_only
 from cosa.mappers.machine import map_layer, padding_choices
-from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.neighbours import Neighbourhood, Point, Points
 from cosa.mip.factors import prime_factors
 from cosa.networks import load_network
 from cosa.schedule import Loop, Schedule, ScheduleLevel
@@ -109,7 +109,7 @@ def exhaustive(model: AnalyticalModel, layer: Layer, objective: str) -> float:
     for orders in product(range(len(neighbourhood.innermost)), repeat=len(model.architecture.levels) - 1):
         numbers = np.tile(np.array((0, *orders)), (len(tilings), 1))
         result = model.evaluator(Point(tilings[0], numbers[0])).evaluate(
-            neighbourhood.batch(tilings, numbers), detail=False
+            neighbourhood.batch(Points(tilings, numbers)), detail=False
         )
         cycles, energy = result.cycles.astype(float), result.energy_pj
         value = {"latency": cycles, "energy": energy, "edp": cycles * energy}[objective]
@@ -174,18 +174,22 @@ def test_the_orders_of_the_table_are_as_good_as_all_orders(bounds: dict[str, int
         table = np.array(
             [(0, *orders) for orders in product(range(len(neighbourhood.innermost)), repeat=len(choices) - 1)]
         )
-        batch = neighbourhood.batch(np.repeat(tiling[np.newaxis], len(table), axis=0), table)
+        batch = neighbourhood.batch(Points.of(Point(tiling, table[0]), table))
         found = model.evaluator(Point(tiling, table[0])).evaluate(batch, detail=False)
         assert float(found.energy_pj.min()) == pytest.approx(least, rel=1e-12)
 
 
 def fixed(model: AnalyticalModel, point: Point) -> tuple[float, float, float]:
     """Cycles, energy (pJ) and floor that the program gives one tiling at most, orders free."""
+    return at_tiling(model.program(1000.0, 1e5), point)
+
+
+def at_tiling(program: Any, point: Point) -> tuple[float, float, float]:
+    """Cycles, energy (pJ) and floor of a program in units of 1000 and 1e5, of one tiling at most."""
     from pyomo.core import Objective
 
     from cosa.mip.solver import solve
 
-    program: Any = model.program(1000.0, 1e5)
     for (level, dim, prime, kind), count in program.counts.items():
         factors = prime_factors(int(point.bounds[int(kind == "spatial"), level, DIMS.index(dim)]))
         program.require(count == factors.get(prime, 0))
@@ -216,10 +220,9 @@ def test_the_program_never_exceeds_the_figures_of_a_mapping(kind: str) -> None:
         point = outermost_only(layer, architecture, model.neighbourhood)
         for _ in range(2):
             for _ in range(12):
-                bounds, orders = model.neighbourhood.neighbours(point, False)
-                result = model.evaluator(point).evaluate(model.neighbourhood.batch(bounds, orders), detail=False)
-                at = rng.choice(np.flatnonzero(result.fits).tolist())
-                point = Point(bounds[at], orders[at])
+                points = model.neighbourhood.neighbours(point, False)
+                result = model.evaluator(point).evaluate(model.neighbourhood.batch(points), detail=False)
+                point = points[rng.choice(np.flatnonzero(result.fits).tolist())]
             figures = model.figures(point)
             assert figures is not None
             cycles, energy, _ = fixed(model, point)
@@ -240,9 +243,8 @@ def test_loads_of_a_batch_equal_those_of_the_transfers(windows: dict[str, int]) 
         model = AnalyticalModel(layer, architecture)
         point = outermost_only(layer, architecture, model.neighbourhood)
         for _ in range(8):
-            bounds, orders = model.neighbourhood.neighbours(point, False)
-            at = rng.randrange(len(bounds))
-            point = Point(bounds[at], orders[at])
+            points = model.neighbourhood.neighbours(point, False)
+            point = points[rng.randrange(len(points))]
         nest = model.neighbourhood.nest(point)
         found = NetworkEvaluator(layer, architecture).loads(MappingBatch.of([nest]))
         traffic = Traffic(layer, architecture, nest)

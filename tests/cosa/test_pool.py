@@ -13,7 +13,7 @@ from cosa.cli import main
 from cosa.errors import InputError
 from cosa.mappers.figures import AnalyticalModel
 from cosa.mappers.machine import map_front, map_pool
-from cosa.mappers.neighbours import Point
+from cosa.mappers.neighbours import Point, Points
 from cosa.schedule import Schedule
 from cosa.workload import Layer
 from tests.cosa.test_constraints import write_small
@@ -29,7 +29,7 @@ def every_figure(layer: Layer) -> tuple[np.ndarray, np.ndarray]:
     cycles, energies = [], []
     for orders in product(range(len(model.neighbourhood.innermost)), repeat=len(model.architecture.levels) - 1):
         numbers = np.tile(np.array((0, *orders)), (len(tilings), 1))
-        batch = model.neighbourhood.batch(tilings, numbers)
+        batch = model.neighbourhood.batch(Points(tilings, numbers))
         result = model.evaluator(Point(tilings[0], numbers[0])).evaluate(batch, detail=False)
         cycles.append(np.where(result.fits, result.cycles, np.inf))
         energies.append(np.where(result.fits, result.energy_pj, np.inf))
