@@ -148,8 +148,8 @@ class Constraints(FileModel):
 
     @classmethod
     def of_nest(cls, nest: Sequence[ScheduleLevel]) -> Constraints:
-        """Constraints that only one mapping keeps to: a nest's (outermost level first) factors, orders and axes, and what
-        its levels keep.
+        """Constraints that only one mapping keeps to: factors, orders and axes of a nest (outermost level first), and
+        what its levels keep.
 
         Where a dimension runs along both axes of a level, or row by row, the axes stay open.
 

@@ -190,6 +190,7 @@ def test_constraints_say_what_levels_keep() -> None:
 
 def test_may_keep_names_other_tensors() -> None:
     data = small_architecture().model_dump(mode="json")
+    assert wider(small_architecture()).content_hash != small_architecture().content_hash
     data["levels"][1]["may_keep"] = ["inputs"]
     with pytest.raises(InputError, match="may_keep"):
         Architecture.from_data(data)
