@@ -18,7 +18,7 @@ PARETO = "pareto"
 FRONT_POINTS = 5
 
 if TYPE_CHECKING:
-    from cosa.analytical.constants import Constants
+    from cosa.analytical.constants import Constants, PublishedConstants
     from cosa.analytical.evaluation import Convention, Evaluation
     from cosa.constraints import Constraints
     from cosa.mip.objective import Weights
@@ -30,7 +30,8 @@ def schedule(
     *,
     objective: str | None = None,
     model: str | None = None,
-    constants: Constants | str | Path | None = None,
+    constants: Constants | PublishedConstants | str | Path | None = None,
+    physical_only: bool = True,
     pad_percent: float = 0.0,
     bypass: str = "fixed",
     constraints: Constraints | str | Path | None = None,
@@ -55,9 +56,10 @@ def schedule(
         with a proven bound: ``latency`` (of the fastest the least energy), ``energy`` (of the least the fastest),
         ``edp``. Of the published program: ``cosa``, its weighted sum; its parts
         ``utilisation``, ``compute`` and ``traffic``; ``balance``, the distance between weighted traffic and compute.
-    model: for the machine's objectives ``network``, the simulated machine, or ``analytical``, Timeloop's accounting
-        (None: network where the architecture has a mesh).
-    constants: weights of the network model's prediction, or the path of a file of them (None: the defaults).
+    model: for the machine's objectives ``network``, the simulated machine, ``analytical``, Timeloop's accounting, or
+        ``published-machine``, the published simulator's machine (None: network where the architecture has a mesh).
+    constants: weights of the model's prediction, or the path of a file of them (None: the defaults).
+    physical_only: published-machine: without schedules that gain from what its generator leaves out.
     pad_percent: by how much a dimension may be padded where that pays (machine's objectives).
     bypass: ``fixed``: levels keep what the architecture says; ``chosen``: which of the tensors of its `keeps` and
         `may_keep` a level keeps, and which pass it by, is chosen as well (machine's objectives).
@@ -99,6 +101,7 @@ def schedule(
         objective=objective,
         model=model,
         constants=constants,
+        physical_only=physical_only,
         pad_percent=pad_percent,
         bypass=bypass,
         constraints=constraints,
@@ -133,7 +136,8 @@ def program_options(
     *,
     objective: str | None,
     model: str | None = None,
-    constants: Constants | str | Path | None = None,
+    constants: Constants | PublishedConstants | str | Path | None = None,
+    physical_only: bool = True,
     pad_percent: float = 0.0,
     bypass: str = "fixed",
     constraints: Constraints | str | Path | None = None,
@@ -154,7 +158,7 @@ def program_options(
     """
     machine = {
         "model": model,
-        "constants": find_constants(constants),
+        "constants": find_constants(constants, model),
         "pad_percent": pad_percent,
         "bypass": bypass,
         "constraints": find_constraints(constraints),
@@ -167,12 +171,21 @@ def program_options(
         "order_level": order_level,
         "pad_primes_above": pad_primes_above,
     }
+    if not physical_only and model != "published-machine":
+        message, allowed = "is a switch of the published simulator's machine", "--model published-machine"
+        raise InputError(message, source="--any-loops", allowed=allowed)
     if objective is None:
         objective = "cosa" if any(map(_given, published.values())) else "latency"
     _check_objective(objective)
     if objective in (*MACHINE_OBJECTIVES, PARETO):
         _refuse(published, objective, "an objective of the published program, such as cosa")
-        return {"objective": objective, **machine, "gap": 0.01 if gap is None else gap, **others}
+        return {
+            "objective": objective,
+            **machine,
+            "physical_only": physical_only,
+            "gap": 0.01 if gap is None else gap,
+            **others,
+        }
     _refuse(machine, objective, "an objective of the machine: " + ", ".join(MACHINE_OBJECTIVES))
     return {"objective": objective, **published, "gap": 1e-4 if gap is None else gap, **others}
 
@@ -216,8 +229,8 @@ def schedule_pool(
     layer, architecture: as `schedule` takes them.
     count: how many; fewer come back where there are no more.
     objective: ``latency``, ``energy`` or ``edp``.
-    options: `model`, `constants`, `constraints`, `pad_percent`, `bypass`, `gap`, `time_limit_seconds`, `seed` and
-        `threads` of `schedule`.
+    options: `model`, `constants`, `physical_only`, `constraints`, `pad_percent`, `bypass`, `gap`,
+        `time_limit_seconds`, `seed` and `threads` of `schedule`.
 
     Returns
     -------
@@ -264,9 +277,10 @@ def schedule_front(
 def _found_files(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options with their files read; those that are None are left out, for None asks for the default."""
     given = {name: value for name, value in options.items() if value is not None}
-    for name, find in (("constants", find_constants), ("constraints", find_constraints)):
-        if name in given:
-            given[name] = find(given[name])
+    if "constants" in given:
+        given["constants"] = find_constants(given["constants"], given.get("model"))
+    if "constraints" in given:
+        given["constraints"] = find_constraints(given["constraints"])
     return given
 
 
@@ -285,13 +299,15 @@ def find_constraints(constraints: Constraints | str | Path | None) -> Constraint
     return load_constraints(constraints)
 
 
-def find_constants(constants: Constants | str | Path | None) -> Constants | None:
-    """Constants as given, or read from a file."""
+def find_constants(
+    constants: Constants | PublishedConstants | str | Path | None, model: str | None = None
+) -> Constants | PublishedConstants | None:
+    """Constants as given, or read from a file: of the network model, or of the published machine."""
     if constants is None or not isinstance(constants, str | Path):
         return constants
-    from cosa.analytical.constants import Constants
+    from cosa.analytical.constants import Constants, PublishedConstants
 
-    return Constants.from_file(constants)
+    return (PublishedConstants if model == "published-machine" else Constants).from_file(constants)
 
 
 def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop") -> Evaluation:

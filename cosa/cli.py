@@ -67,6 +67,12 @@ def _complete_constraints() -> list[str]:
 AsPublished = Annotated[
     bool, typer.Option("--as-published", help="Charge halo and stride as CoSA's published code does.")
 ]
+PhysicalOnly = Annotated[
+    bool,
+    typer.Option(
+        "--physical-only/--any-loops", help="Model published-machine: leave out what gains from its generator's gaps."
+    ),
+]
 Precision = Annotated[
     bool, typer.Option("--precision", help="Count capacities and traffic in bytes instead of entries.")
 ]
@@ -108,12 +114,12 @@ def schedule_command(
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="network|analytical", help="Of latency, energy, edp: the simulated machine, or Timeloop's."
+            metavar="network|analytical|published-machine",
+            help="Of latency, energy, edp: the simulated machine, Timeloop's, or the published simulator's.",
         ),
     ] = None,
-    constants: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Weights of the network model's prediction.")
-    ] = None,
+    constants: Annotated[str | None, typer.Option(metavar="FILE", help="Weights of the model's prediction.")] = None,
+    physical_only: PhysicalOnly = True,
     pad_percent: Annotated[
         float, typer.Option(metavar="PERCENT", help="Pad dimensions by up to so much where that pays.")
     ] = 0.0,
@@ -194,6 +200,7 @@ def schedule_command(
         "objective": objective,
         "model": model,
         "constants": constants,
+        "physical_only": physical_only,
         "pad_percent": pad_percent,
         "bypass": bypass,
         "constraints": constrain,

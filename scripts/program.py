@@ -3,6 +3,7 @@
     python scripts/program.py [--only published] [--runs 3]
     python scripts/program.py --only paper [--time-limit 60]      (minutes)
     python scripts/program.py --only machine,network [--layers 3] [--portfolio]      (minutes)
+    python scripts/program.py --only published-machine [--portfolio] [--memories none,dramsim2]      (half an hour)
 
 Sections:
 
@@ -13,6 +14,7 @@ Sections:
 * `paper`: the same layers in the paper's formulation, published form, against the aggregated one: `equal` of those that
   were solved to the gap within the time limit, and the CPU seconds. Not run unless asked for.
 * `machine`, `network`: see `scripts/program_machine.py`; not run unless asked for either.
+* `published-machine`: see `scripts/program_published_machine.py`; likewise.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from program_machine import machine, network
+from program_published_machine import published_machine
 
 from cosa.arch import load_architecture
 from cosa.mip.aggregated import Program
@@ -123,6 +126,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "paper": paper,
     "machine": machine,
     "network": network,
+    "published-machine": published_machine,
 }
 DEFAULT = ("published",)
 
@@ -133,8 +137,11 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(DEFAULT), help="sections, separated by commas")
     parser.add_argument("--runs", type=int, default=3, help="runs of each solve")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of a solve")
-    parser.add_argument("--layers", type=int, default=3, help="network: layers of each table")
-    parser.add_argument("--portfolio", action="store_true", help="network: the portfolio too")
+    parser.add_argument(
+        "--layers", type=int, help="network: layers of each table (3); published-machine: the first so many (all)"
+    )
+    parser.add_argument("--portfolio", action="store_true", help="network, published-machine: the portfolio too")
+    parser.add_argument("--memories", default="none,dramsim2", help="published-machine: which, separated by commas")
     options = parser.parse_args()
     wanted = options.only.split(",")
     unknown = [section for section in wanted if section not in SECTIONS]

@@ -73,13 +73,14 @@ def machine(options: argparse.Namespace) -> dict[str, Any]:
 def network(options: argparse.Namespace) -> dict[str, Any]:
     """See the module's text."""
     architecture = load_architecture("simba_4x4")
+    count = options.layers or 3
     variants = {"network": ("network",)} | ({"portfolio": None} if options.portfolio else {})
     report: dict[str, Any] = {}
     for name, chosen in variants.items():
         found = []
         for table in NETWORKS:
             rows = load_network(table).layers
-            for row in rows[:: max(1, len(rows) // options.layers)][: options.layers]:
+            for row in rows[:: max(1, len(rows) // count)][:count]:
                 extra = {} if chosen is None else {"variants": chosen, "keep": 1}
                 result = portfolio(row.layer, architecture, time_limit_seconds=options.time_limit, **extra).result
                 own = [one for one in result.candidates if one.simulated_cycles is not None]

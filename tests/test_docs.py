@@ -249,14 +249,14 @@ def models(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def test_every_field_is_described() -> None:
-    from cosa.analytical.constants import Constants
+    from cosa.analytical.constants import Constants, PublishedConstants
     from cosa.constraints import Constraints
     from cosa.mip.objective import Weights
     from cosa.schedule import Schedule
     from dram.config import DramConfig
     from nocsim.compare import Comparison
     from nocsim.network_run import NetworkResult
-    from nocsim.portfolio_run import PortfolioResult
+    from nocsim.portfolio_search import PortfolioResult
     from nocsim.result import Result
     from nocsim.traffic import TrafficResult
 
@@ -266,6 +266,7 @@ def test_every_field_is_described() -> None:
         for root in (
             Schedule,
             Constants,
+            PublishedConstants,
             Constraints,
             Weights,
             Result,

@@ -62,3 +62,28 @@ class Constants(FileModel):
     cycles_per_step: Weight = 30.0
     dram_bytes_per_cycle: Annotated[float, Field(gt=0)] | None = None
     fit: Fit | None = None
+
+
+class PublishedConstants(FileModel):
+    """Weights of the prediction for the machine of the published simulator, and its two times of a DRAM packet.
+
+    `largest`: of the busiest resource; the others, of single loads, are cycles a flit or cycles a cycle, of the reads
+    cycles of reading a cycle. `cycles_per_dram_packet`: mean of a read with all that comes with it, such as refreshes;
+    `least_cycles_per_dram_packet`: of one in a quiet network, for bounds. Both were measured with DRAMSim2's DDR2-667
+    at one DRAM clock a cycle. The weights were fitted on replays (docs/reference/machine-program.md).
+    """
+
+    kind: Literal["published_constants"] = "published_constants"
+    schema_version: Annotated[Literal[1], WHOLE] = 1
+    largest: Weight = 0.71
+    compute: Weight = 0.09
+    outputs_to_buffer: Weight = 0.17
+    outputs_to_dram: Weight = 0.22
+    to_pes: Weight = 0.28
+    reads_to_buffer: Weight = 0.3
+    reads_to_pes: Weight = 0.26
+    reductions: Weight = 0.2
+    partial_sums: Weight = 1.0
+    cycles_per_step: Weight = 50.0
+    cycles_per_dram_packet: Annotated[float, Field(ge=5, le=1e6)] = 17.0
+    least_cycles_per_dram_packet: Annotated[float, Field(ge=5, le=1e6)] = 16.0

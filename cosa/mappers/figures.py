@@ -9,17 +9,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
-from cosa.analytical.constants import Constants
+from cosa.analytical.constants import Constants, PublishedConstants
 from cosa.analytical.network_batch import NetworkEvaluator
+from cosa.analytical.published_batch import PublishedEvaluator
+from cosa.analytical.published_machine import published_rules, require_published
 from cosa.arch import Architecture
 from cosa.keeping import Bypass, Keeping, as_array
-from cosa.mappers.neighbours import Neighbourhood, Point, Points
+from cosa.mappers.neighbours import INNERMOST, Neighbourhood, Point, Points
 from cosa.mappers.polish import Evaluator, Score, polish
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.network_program import NetworkProgram
 from cosa.mip.orders import Orders
 from cosa.mip.powers import Power
+from cosa.mip.published_program import PublishedProgram
 from cosa.workload import DIMS, Dim, Layer
 
 
@@ -239,6 +242,63 @@ class _NetworkEvaluator:
         loads = self._network.loads(batch)
         cycles = self._network.predicted_cycles(loads, self._constants)
         return replace(result, cycles=cycles)
+
+
+class PublishedModel(AnalyticalModel):
+    """The machine of the published simulator: cycles of its replay are predicted from its generator's transactions,
+    energies are those of the analytical model.
+
+    Parameters
+    ----------
+    constants: weights of the prediction.
+    physical_only: without mappings that gain from what the generator leaves out (`published_rules`).
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        architecture: Architecture,
+        bounds: Mapping[Dim, Sequence[int]] | None = None,
+        *,
+        constants: PublishedConstants | None = None,
+        rules: MappingRules | None = None,
+        physical_only: bool = True,
+    ) -> None:
+        require_published(layer, architecture)
+        rules = published_rules(rules or MappingRules(), architecture, physical_only)
+        super().__init__(layer, architecture, bounds, rules)
+        # Innermost K leaves the inputs where they are, and so do R and S inside it here.
+        self.neighbourhood = Neighbourhood(architecture, (*INNERMOST, ("R", "S", "K")), rules, self.keeping)
+        self.constants = constants or PublishedConstants()
+
+    def make_evaluator(self, layer: Layer) -> _PublishedEvaluator:
+        """See `AnalyticalModel`."""
+        return _PublishedEvaluator(layer, self.architecture, self.constants)
+
+    def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
+        """See `CostModel`."""
+        return PublishedProgram(
+            self.layer,
+            self.architecture,
+            cycles_unit=cycles_unit,
+            energy_unit_pj=energy_unit_pj,
+            bounds=self.bounds,
+            constants=self.constants,
+            mapping_rules=self.rules,
+        )
+
+
+class _PublishedEvaluator:
+    """A batch evaluator whose cycles are the predicted ones of a replay."""
+
+    def __init__(self, layer: Layer, architecture: Architecture, constants: PublishedConstants) -> None:
+        self._analytical = BatchEvaluator(layer, architecture)
+        self._published = PublishedEvaluator(layer, architecture, constants)
+
+    def evaluate(self, batch: MappingBatch, detail: bool = True) -> BatchResult:
+        """See `BatchEvaluator.evaluate`."""
+        result = self._analytical.evaluate(batch, detail)
+        return replace(result, cycles=self._published.predicted_cycles(self._published.loads(batch)))
 
 
 def outermost_only(layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood) -> Point:

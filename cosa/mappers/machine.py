@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from cosa.analytical.constants import Constants
+from cosa.analytical.constants import Constants, PublishedConstants
 from cosa.analytical.network_batch import has_one_buffer
 from cosa.arch import Architecture
 from cosa.constraints import Constraints
@@ -16,7 +16,7 @@ from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
 from cosa.keeping import BYPASSES, Bypass, as_array, differences
 from cosa.mappers.certified import MAX_ROUNDS, Search
 from cosa.mappers.feasible import feasible_point
-from cosa.mappers.figures import AnalyticalModel, NetworkModel, outermost_only, padded_size
+from cosa.mappers.figures import AnalyticalModel, NetworkModel, PublishedModel, outermost_only, padded_size
 from cosa.mappers.neighbours import Point
 from cosa.mappers.ranking import Answer
 from cosa.mapping_rules import MappingRules
@@ -27,8 +27,8 @@ from cosa.validity import require_room
 from cosa.workload import DIMS, TENSORS, Dim, Layer
 
 OBJECTIVES = ("latency", "energy", "edp")
-MODELS = ("network", "analytical")
-ModelName = Literal["network", "analytical"]
+ModelName = Literal["network", "analytical", "published-machine"]
+MODELS: tuple[ModelName, ...] = get_args(ModelName)
 
 MAX_POOL = 1000
 """Schedules that a pool or a front may have."""
@@ -50,6 +50,7 @@ class _Task:
     search: Search
     seed: int
     started: float
+    physical_only: bool
 
     def schedule(self, answer: Answer, provenance: Provenance) -> Schedule:
         """The schedule of a mapping."""
@@ -99,7 +100,12 @@ class _Task:
         accounting = {
             "analytical": "Timeloop's accounting, words not rounded up to blocks, no reads from neighbours",
             "network": "the predicted cycles of the simulated machine",
+            "published-machine": "the predicted cycles of the published simulator's machine and dataflow",
         }[self.name]
+        if self.name == "published-machine":
+            accounting += (
+                ", without R and S loops outside a PE and C loops at the DRAM" if self.physical_only else ""
+            ) + ("" if self.architecture.dram else ", a DRAM port that never waits")
         constrained = f" that keep to {self.constraints.source}" if self.constraints else ""
         kept = "every level keeps what the architecture says"
         if self.bypass == "chosen":
@@ -122,7 +128,8 @@ def _task(
     architecture: Architecture,
     *,
     model: str | None = None,
-    constants: Constants | None = None,
+    constants: Constants | PublishedConstants | None = None,
+    physical_only: bool = True,
     constraints: Constraints | None = None,
     pad_percent: float = 0.0,
     bypass: Bypass = "fixed",
@@ -143,11 +150,7 @@ def _task(
         require_room(layer, architecture)
     bounds = padding_choices(layer, pad_percent)
     rules = MappingRules() if constraints is None else constraints.rules(layer, architecture, bounds)
-    found_model = (
-        NetworkModel(layer, architecture, bounds, constants=constants, rules=rules, bypass=bypass)
-        if name == "network"
-        else AnalyticalModel(layer, architecture, bounds, rules, bypass)
-    )
+    found_model = _model(name, layer, architecture, bounds, constants, rules, bypass, physical_only)
     start = [point for point in starting_points(layer, architecture, found_model) if found_model.figures(point)]
     if bypass == "chosen":
         # What fixed levels reach is within reach, too: in a third of the time, so that a choice never loses to none.
@@ -175,7 +178,9 @@ def _task(
         count=count,
         report=report,
     )
-    return _Task(layer, architecture, name, bounds, constraints, bypass, found_model, search, seed, started)
+    return _Task(
+        layer, architecture, name, bounds, constraints, bypass, found_model, search, seed, started, physical_only
+    )
 
 
 def _with_fixed_levels(layer: Layer, architecture: Architecture, objective: str, **options: Any) -> list[Point]:
@@ -188,13 +193,46 @@ def _with_fixed_levels(layer: Layer, architecture: Architecture, objective: str,
     return [Point(point.bounds, point.orders, as_array(task.model.keeping.default))]
 
 
+def _model(
+    name: ModelName,
+    layer: Layer,
+    architecture: Architecture,
+    bounds: Mapping[Dim, Sequence[int]],
+    constants: Constants | PublishedConstants | None,
+    rules: MappingRules,
+    bypass: Bypass,
+    physical_only: bool,
+) -> AnalyticalModel:
+    """The model of a name.
+
+    Raises
+    ------
+    InputError: the constants are of another one, or the machine is not one that it knows.
+    """
+    if name == "analytical":
+        return AnalyticalModel(layer, architecture, bounds, rules, bypass)
+    kind = Constants if name == "network" else PublishedConstants
+    if constants is not None and not isinstance(constants, kind):
+        allowed = f"weights of the model {name}"
+        raise InputError("of another model", source="--constants", path="kind", value=constants.kind, allowed=allowed)
+    if name == "network":
+        assert not isinstance(constants, PublishedConstants)
+        return NetworkModel(layer, architecture, bounds, constants=constants, rules=rules, bypass=bypass)
+    assert not isinstance(constants, Constants)
+    if bypass != "fixed":
+        allowed = "fixed: the generator knows one hierarchy"
+        raise InputError("not of the model published-machine", source="--bypass", value=bypass, allowed=allowed)
+    return PublishedModel(layer, architecture, bounds, constants=constants, rules=rules, physical_only=physical_only)
+
+
 def map_layer(
     layer: Layer,
     architecture: Architecture,
     *,
     objective: str = "latency",
     model: str | None = None,
-    constants: Constants | None = None,
+    constants: Constants | PublishedConstants | None = None,
+    physical_only: bool = True,
     constraints: Constraints | None = None,
     pad_percent: float = 0.0,
     bypass: Bypass = "fixed",
@@ -202,6 +240,7 @@ def map_layer(
     time_limit_seconds: float = 60.0,
     rounds: int = MAX_ROUNDS,
     settle_ties: bool = True,
+    machine_bound: bool = True,
     seed: int = 0,
     threads: int = 1,
     report: Callable[[str, float, float], None] | None = None,
@@ -212,9 +251,10 @@ def map_layer(
     ----------
     layer, architecture: what to schedule, and on what.
     objective: ``latency`` (of the fastest the least energy), ``energy`` (of the least the fastest), ``edp``.
-    model: ``network``, the simulated machine, or ``analytical``, Timeloop's accounting (None: network where the
-        architecture has a mesh, else analytical).
-    constants: weights of the network model's prediction (None: the defaults).
+    model: ``network``, the simulated machine, ``analytical``, Timeloop's accounting, or ``published-machine``, the
+        machine of the published simulator (None: network where the architecture has a mesh, else analytical).
+    constants: weights of the prediction (None: the defaults).
+    physical_only: published-machine: without schedules that gain from what its generator leaves out.
     constraints: what the schedule must keep to (None: nothing but the architecture).
     pad_percent: by how much a dimension may be padded where that pays.
     bypass: ``fixed``: levels keep what the architecture says; ``chosen``: the solver decides, for every level but the
@@ -223,6 +263,7 @@ def map_layer(
     time_limit_seconds: for everything; the best by then is the answer.
     rounds: of solving and tightening, at most; unlike time the same on any machine.
     settle_ties: latency: of the fastest, look for the one with the least energy.
+    machine_bound: latency of a machine: prove what no schedule can run below, besides the prediction's bound.
     seed, threads: of the solver.
 
     Raises
@@ -239,6 +280,7 @@ def map_layer(
         architecture,
         model=model,
         constants=constants,
+        physical_only=physical_only,
         constraints=constraints,
         pad_percent=pad_percent,
         bypass=bypass,
@@ -253,7 +295,8 @@ def map_layer(
     )
     outcome = task.search.run(objective)
     notes = [f"the bound covers {task.covers()}"]
-    floor = task.search.floor(outcome) if task.name == "network" and objective == "latency" else None
+    of_machine = machine_bound and task.name != "analytical" and objective == "latency"
+    floor = task.search.floor(outcome) if of_machine else None
     if floor:
         notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")
     provenance = task.provenance(objective, outcome.stopped_by, outcome.value, outcome.bound, notes)
@@ -345,10 +388,9 @@ def _check_name(option: str, name: str, allowed: Sequence[str]) -> None:
 def _model_name(model: str | None, architecture: Architecture) -> ModelName:
     if model is not None:
         _check_name("--model", model, MODELS)
-        if model == "network":
+        if model != "analytical":
             architecture.require_noc()
-            return "network"
-        return "analytical"
+        return next(name for name in MODELS if name == model)
     return "network" if has_one_buffer(architecture) else "analytical"
 
 

@@ -1,0 +1,154 @@
+"""A schedule chosen by replaying candidates on the published simulator: the portfolio of its own machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from cosa.analytical.constants import PublishedConstants
+from cosa.arch import Architecture
+from cosa.errors import InputError, SolverError
+from cosa.schedule import Schedule
+from cosa.workload import Layer
+from nocsim.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
+
+PUBLISHED_VARIANTS: dict[str, dict[str, float]] = {
+    "machine": {},
+    "short_steps": {"cycles_per_step": 0.2},
+    "long_steps": {"cycles_per_step": 2.0},
+    "longer_steps": {"cycles_per_step": 4.0},
+    "largest_load": dict.fromkeys(
+        ("compute", "outputs_to_buffer", "outputs_to_dram", "to_pes", "reads_to_buffer", "reads_to_pes", "reductions"),
+        0.0,
+    ),
+    "all_loads": {"largest": 0.5},
+    "cheap_compute": {"compute": 0.0},
+    "dear_compute": {"compute": 4.0},
+    "dear_outputs": {"outputs_to_buffer": 2.0, "outputs_to_dram": 2.0},
+    "dear_stores": {"outputs_to_buffer": 3.0},
+    "dear_tiles": {"to_pes": 2.5},
+    "dear_inputs": {"reads_to_buffer": 2.5},
+    "dear_weights": {"reads_to_pes": 2.5},
+    "few_reductions": {"reductions": 10.0},
+    "cheap_reductions": {"reductions": 0.0},
+}
+"""What each variant multiplies weights of the prediction by."""
+
+VARIANTS = (*PUBLISHED_VARIANTS, "published", "true_footprints")
+"""Those of the machine, and the published program, as published and with true footprints."""
+
+
+def replayed_cycles(text: str) -> int:
+    """Cycles of a schedule (its JSON) on the published simulator, with DRAMSim2 if its architecture has a DRAM."""
+    from nocsim.published.generator import PublishedDataflow
+    from nocsim.published.replay import replay_transactions
+
+    schedule = Schedule.model_validate_json(text)
+    columns, rows = schedule.architecture.fanout(schedule.architecture.mesh_level)
+    memory = "none" if schedule.architecture.dram is None else "dramsim2"
+    return replay_transactions(list(PublishedDataflow(schedule).transactions()), columns, rows + 1, memory).total_cycles
+
+
+def published_portfolio(
+    layer: Layer | str | Path,
+    architecture: Architecture | str | Path = "cosa2021",
+    *,
+    variants: Sequence[str] = VARIANTS,
+    constants: PublishedConstants | str | Path | None = None,
+    physical_only: bool = True,
+    keep: int = 4,
+    gap: float = 0.02,
+    time_limit_seconds: float = 60.0,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Portfolio:
+    """The best of several schedules of a layer when their transactions are replayed as the published simulator does.
+
+    Parameters
+    ----------
+    layer: as `cosa.schedule` takes it.
+    architecture: the published machine; without a DRAM its port never waits.
+    variants: names of `VARIANTS` to solve.
+    constants: of the prediction (None: the defaults).
+    physical_only: without schedules that gain from what the generator leaves out.
+    keep: how many of the schedules, by replayed cycles, are placed in every way.
+    gap, time_limit_seconds, seed, workers, progress: as for `nocsim.portfolio`.
+
+    Raises
+    ------
+    As `nocsim.portfolio`.
+    """
+    from cosa.analytical.published_machine import published_rules, require_published
+    from cosa.api import find_architecture, find_constants, find_layer
+    from cosa.mapping_rules import MappingRules
+
+    found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
+    require_published(found_layer, found_architecture)
+    weights = find_constants(constants, "published-machine") or PublishedConstants()
+    if not isinstance(weights, PublishedConstants):
+        raise InputError("of another model", source="--constants", path="kind", value=weights.kind)
+    rules = published_rules(MappingRules(), found_architecture, physical_only)
+
+    def require_fine(schedule: Schedule) -> None:
+        if broken := rules.broken(found_architecture, schedule.nest):
+            raise SolverError(f"left out: {'; '.join(broken)}")
+
+    return run_portfolio(
+        found_layer,
+        found_architecture,
+        chosen_variants(_options(weights, physical_only), variants),
+        _replay(weights),
+        keep=keep,
+        gap=gap,
+        time_limit_seconds=time_limit_seconds,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+        fine=require_fine if physical_only else None,
+    )
+
+
+def _options(constants: PublishedConstants, physical_only: bool) -> dict[str, dict[str, Any]]:
+    """Options of every variant's solve; the bound is proven once."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, factors in PUBLISHED_VARIANTS.items():
+        changed = {weight: getattr(constants, weight) * factor for weight, factor in factors.items()}
+        found[name] = {
+            "objective": "latency",
+            "model": "published-machine",
+            "constants": constants.model_copy(update=changed),
+            "physical_only": physical_only,
+            "machine_bound": not found,
+            "rounds": 1,
+        }
+    return found | {
+        "published": {"objective": "cosa", "as_published": True},
+        "true_footprints": {"objective": "cosa"},
+    }
+
+
+def _replay(constants: PublishedConstants) -> Judge:
+    """The replay, after the model's prediction."""
+    from cosa.analytical.batch import MappingBatch
+    from cosa.analytical.published_batch import PublishedEvaluator
+
+    def loads(schedule: Schedule) -> tuple[PublishedEvaluator, Any]:
+        evaluator = PublishedEvaluator(schedule.padded_layer, schedule.architecture, constants)
+        return evaluator, evaluator.loads(MappingBatch.of([schedule.nest]))
+
+    def predict(schedule: Schedule) -> float:
+        evaluator, found = loads(schedule)
+        return float(evaluator.predicted_cycles(found)[0])
+
+    def bound(schedule: Schedule) -> int:
+        evaluator, found = loads(schedule)
+        return int(evaluator.floor_cycles(found)[0])
+
+    def run(schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None, _: int | None) -> list[int | None]:
+        texts = [schedule.model_dump_json() for schedule in schedules]
+        return list(map(replayed_cycles, texts) if pool is None else pool.map(replayed_cycles, texts))
+
+    return Judge("published simulator", predict, bound, run, ranks_by_runs=True)
