@@ -132,15 +132,15 @@ def test_program_and_evaluator_have_one_formula(machine: Architecture) -> None:
         rng = random.Random(3)
         point = model.neighbourhood.of_nest(schedule.nest)
         for _ in range(6):
-            bounds, orders = model.neighbourhood.neighbours(point, False)
-            batch = model.neighbourhood.batch(bounds, orders)
+            points = model.neighbourhood.neighbours(point, False)
+            batch = model.neighbourhood.batch(points)
             found = model.evaluator(point).evaluate(batch, detail=False)
             loads = evaluator.loads(batch)
             assert (found.cycles[found.fits] >= made.bound * (1 - 1e-9)).all()
             assert (evaluator.floor_cycles(loads)[found.fits] >= made.machine_bound_cycles * (1 - 1e-9)).all()
             assert np.allclose(found.cycles, evaluator.predicted_cycles(loads))
             at = rng.choice(list(np.flatnonzero(found.fits)))
-            point = type(point)(bounds[at], orders[at])
+            point = points[at]
 
 
 def test_a_layer_is_replayed_faster_than_the_published_schedule(machine: Architecture) -> None:
