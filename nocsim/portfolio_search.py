@@ -24,6 +24,9 @@ from cosa.workload import Layer
 _ROUNDS = 2
 """Of solving and tightening. What they leave open is less than the prediction is off."""
 
+_POLISH_STEPS = 4
+"""From neighbour to neighbour at the end, where runs are cheap."""
+
 _PUBLISHED_GAP = 1e-4
 """Of logarithms."""
 
@@ -84,13 +87,15 @@ RunAll = Callable[[Sequence[Schedule], ProcessPoolExecutor | None, int | None], 
 class Judge:
     """What chooses among schedules. `model`: what a schedule says chose it; `predict`: cycles by which they are ranked
     before; `bound`: cycles that no run of a schedule is below; `run`: cycles of each. `ranks_by_runs`: runs are cheap,
-    so those that are placed in every way are the best of all as solved, not the best by prediction."""
+    so those that are placed in every way are the best of all as solved, not the best by prediction; `neighbours`:
+    schedules near one that are worth a run, tried at last for as long as one of them is better."""
 
     model: str
     predict: Callable[[Schedule], float]
     bound: Callable[[Schedule], int]
     run: RunAll
     ranks_by_runs: bool = False
+    neighbours: Callable[[Schedule], list[Schedule]] | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,17 @@ class _Runs:
                     self.best = one, cycles
             if self.progress is not None:
                 self.progress("simulated", first + len(wave), len(tries))
+
+    def polish(self, neighbours: Callable[[Schedule], list[Schedule]]) -> None:
+        """Step to the best of the neighbours of the best, while that is better."""
+        for _ in range(_POLISH_STEPS):
+            assert self.best is not None
+            before, known = self.best, {one.schedule_hash for one in self.candidates}
+            found = [one for one in neighbours(before[0].schedule) if one.content_hash not in known]
+            variants = (*dict.fromkeys((*before[0].variants, "polish")),)
+            self.run([_Try(one, variants, self.judge.predict(one), self.judge.bound(one)) for one in found])
+            if self.best is before:
+                return
 
     def ranked(self, tries: Sequence[_Try]) -> list[_Try]:
         """Tries by their cycles; those that did not end come last."""
@@ -215,6 +231,8 @@ def run_portfolio(
             kept = distinct[:keep]
             runs.run(kept)
         runs.run([one for tries in kept for one in _placed(tries, judge)[1:]])
+        if judge.neighbours is not None:
+            runs.polish(judge.neighbours)
     floors = [x.provenance.machine_bound_cycles for x in answers.values() if x.provenance.machine_bound_cycles]
     return _result(runs, answers, unsolved, len(distinct), max(floors, default=None))
 

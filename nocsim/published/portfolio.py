@@ -10,8 +10,8 @@ from typing import Any
 from cosa.analytical.constants import PublishedConstants
 from cosa.arch import Architecture
 from cosa.errors import InputError, SolverError
-from cosa.schedule import Schedule
-from cosa.workload import Layer
+from cosa.schedule import Loop, Schedule
+from cosa.workload import Dim, Layer
 from nocsim.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
 
 PUBLISHED_VARIANTS: dict[str, dict[str, float]] = {
@@ -35,6 +35,9 @@ PUBLISHED_VARIANTS: dict[str, dict[str, float]] = {
     "cheap_reductions": {"reductions": 0.0},
 }
 """What each variant multiplies weights of the prediction by."""
+
+_NEIGHBOURS = 12
+"""Of a schedule that are replayed in a step of the polish at the end."""
 
 VARIANTS = (*PUBLISHED_VARIANTS, "published", "true_footprints")
 """Those of the machine, and the published program, as published and with true footprints."""
@@ -100,7 +103,7 @@ def published_portfolio(
         found_layer,
         found_architecture,
         chosen_variants(_options(weights, physical_only), variants),
-        _replay(weights),
+        _replay(weights, physical_only),
         keep=keep,
         gap=gap,
         time_limit_seconds=time_limit_seconds,
@@ -130,7 +133,7 @@ def _options(constants: PublishedConstants, physical_only: bool) -> dict[str, di
     }
 
 
-def _replay(constants: PublishedConstants) -> Judge:
+def _replay(constants: PublishedConstants, physical_only: bool) -> Judge:
     """The replay, after the model's prediction."""
     from cosa.analytical.batch import MappingBatch
     from cosa.analytical.published_batch import PublishedEvaluator
@@ -151,4 +154,48 @@ def _replay(constants: PublishedConstants) -> Judge:
         texts = [schedule.model_dump_json() for schedule in schedules]
         return list(map(replayed_cycles, texts) if pool is None else pool.map(replayed_cycles, texts))
 
-    return Judge("published simulator", predict, bound, run, ranks_by_runs=True)
+    def neighbours(schedule: Schedule) -> list[Schedule]:
+        return _neighbours(schedule, constants, physical_only)
+
+    return Judge("published simulator", predict, bound, run, ranks_by_runs=True, neighbours=neighbours)
+
+
+def _neighbours(schedule: Schedule, constants: PublishedConstants, physical_only: bool) -> list[Schedule]:
+    """The best neighbours of a schedule by prediction, those with its loops over the mesh placed as they are there."""
+    import numpy as np
+
+    from cosa.mappers.figures import PublishedModel
+
+    model = PublishedModel(
+        schedule.padded_layer, schedule.architecture, constants=constants, physical_only=physical_only
+    )
+    point = model.neighbourhood.of_nest(schedule.nest)
+    points = model.neighbourhood.neighbours(point, True)
+    if not len(points):
+        return []
+    result = model.evaluator(point).evaluate(model.neighbourhood.batch(points), detail=False)
+    order = np.lexsort((result.energy_pj, np.where(result.fits, result.cycles, np.inf)))
+    place = len(schedule.nest) - 1 - schedule.architecture.mesh_level
+    own = schedule.nest[place]
+    found: dict[str, Schedule] = {}
+    for at in order[: 8 * _NEIGHBOURS]:
+        if not result.fits[at] or len(found) == _NEIGHBOURS:
+            break
+        nest = list(model.neighbourhood.nest(points[at]))
+        if _spread(nest[place].spatial) == _spread(own.spatial):
+            nest[place] = nest[place].model_copy(update={"loops": (*nest[place].temporal, *own.spatial)})
+        made = Schedule.make(
+            schedule.layer, schedule.architecture, tuple(nest), schedule.provenance, padded=schedule.padded
+        )
+        # Inside a PE the generator does not look: one of those with the same loops outside it is enough.
+        key = str([entry.loops for entry in nest[: place + 1]])
+        found.setdefault(key, made)
+    return list(found.values())
+
+
+def _spread(loops: tuple[Loop, ...]) -> dict[Dim, int]:
+    """Bounds of spatial loops by dimension."""
+    found: dict[Dim, int] = {}
+    for loop in loops:
+        found[loop.dim] = found.get(loop.dim, 1) * loop.bound
+    return found
