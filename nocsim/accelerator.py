@@ -347,7 +347,7 @@ class Accelerator:
             events += 1
             if not events % _EVENTS_BETWEEN_LOOKS:
                 if progress is not None:
-                    progress(self.computed_share, env.now)
+                    progress(self.simulated_share, env.now)
                 if time.monotonic() > deadline:
                     return "time_limit"
         return "finished"
@@ -369,6 +369,13 @@ class Accelerator:
         """Share of all steps of all PEs that are computed."""
         each = self.traffic.steps * next(iter(self.pes.values())).step_cycles()
         return sum(pe.computing_cycles for pe in self.pes.values()) / (each * len(self.pes) or 1)
+
+    @property
+    def simulated_share(self) -> float:
+        """Share of the steps to simulate that are computed: with a plan whole periods, whatever they stand for."""
+        if self.plan is None:
+            return self.computed_share
+        return sum(len(pe.period_starts) for pe in self.pes.values()) / (len(self.pes) * (len(self.plan.periods) + 1))
 
     def _stuck(self) -> str:
         waiting = [pe.state for pe in self.pes.values()]

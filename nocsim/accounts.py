@@ -14,9 +14,9 @@ from dram.system import DramSystem
 from nocsim.accelerator import Accelerator
 from nocsim.dram_port import READ, WRITE
 from nocsim.dram_setup import dram_data
+from nocsim.estimate import MARGIN, Error
 from nocsim.pe import ProcessingElement
 from nocsim.result import DramClocks, Extrapolation, PeCycles
-from nocsim.sampling import Spread, spread
 from nocsim.waits import CAUSES, Cause, Resource, by_resource
 
 Name = TypeVar("Name", bound=str)
@@ -128,12 +128,11 @@ def scaled(parts: Mapping[Name, int], target: int) -> dict[Name, int]:
     return found
 
 
-def extrapolation(accelerator: Accelerator, total: int, runs: int) -> Extrapolation | None:
-    """How much was simulated; None if all was."""
+def extrapolation(accelerator: Accelerator, total: int, runs: int, error: Error | None) -> Extrapolation | None:
+    """How much was simulated, and how sure the rest is; None if all was."""
     plan = accelerator.plan
     if plan is None:
         return None
-    found = spread_of(accelerator)
     return Extrapolation(
         periods=plan.count,
         steps_per_period=plan.steps_per_period,
@@ -143,23 +142,24 @@ def extrapolation(accelerator: Accelerator, total: int, runs: int) -> Extrapolat
         simulated_steps=plan.simulated_steps,
         simulated_cycles=accelerator.end_cycle,
         extrapolated_share=max(0.0, 1 - accelerator.end_cycle / total),
-        standard_error_share=found.standard_error_cycles / total if found else 1.0,
+        standard_error_share=error.standard_error_cycles / total if error else None,
+        shift_share=(error.shift_cycles or 0.0) / total if error else None,
+        margin_share=MARGIN * error.cycles / total if error else None,
         runs=runs,
     )
 
 
-def spread_of(accelerator: Accelerator) -> Spread | None:
-    """The spread of the periods' cycles (means over the PEs); None of a run that has not finished."""
+def cycles_of(accelerator: Accelerator) -> dict[int, float]:
+    """The cycles of the measured periods by their numbers: means over the PEs. Of a plan that has run to its end."""
     plan = accelerator.plan
-    if plan is None or accelerator.ended != "finished":
-        return None
+    assert plan is not None
     pes = list(accelerator.pes.values())
     sums = [sum(at) for at in zip(*(pe.period_starts for pe in pes), strict=True)]
-    cycles = {
+    return {
         number: (after - begin) / len(pes)
         for (number, _), begin, after in zip(plan.periods, sums[:-1], sums[1:], strict=True)
+        if number in plan.kinds
     }
-    return spread(plan, cycles)
 
 
 def whole_stats(accelerator: Accelerator, channel: int, stats: DramStats, total: int) -> DramStats:

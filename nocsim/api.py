@@ -73,7 +73,7 @@ def simulate(
         simulate_seconds=done.simulate_seconds,
         total_seconds=time.perf_counter() - started,
     )
-    return collect(done.accelerator, timing, done.runs)
+    return collect(done.accelerator, timing, done.runs, done.error)
 
 
 def resolve(

@@ -166,7 +166,8 @@ def text(result: Comparison) -> list[str]:
             edp = row.energy_delay_pj_cycles / 1e12
             cell = [row.mapper, f"{row.cycles:,}", f"{row.energy_pj / 1e6:,.1f}", f"{edp:,.1f}"]
             if simulated:
-                cell.append("-" if row.simulated_cycles is None else f"{row.simulated_cycles:,}")
+                about = "~" if row.extrapolated_share else ""
+                cell.append("-" if row.simulated_cycles is None else f"{about}{row.simulated_cycles:,}")
             cell.append("-" if ratio is None else f"{ratio:.2f}")
             cell += ["-" if count is None else f"{count:,}" for count in (row.samples_drawn, row.samples_valid)]
             cells.append(cell + ([f"{row.seconds:.2f}"] if timed and row.seconds is not None else []))
@@ -174,6 +175,11 @@ def text(result: Comparison) -> list[str]:
         lines += [f"{row.mapper}: {row.error}" for row in rows if row.error]
         early = [row for row in rows if row.stopped_by in ("time", "interrupted")]
         lines += [f"{row.mapper}: stopped by {row.stopped_by}" for row in early]
+        lines += [
+            f"{row.mapper}: simulation extrapolated, {row.extrapolated_share:.1%} of the cycles"
+            for row in rows
+            if row.extrapolated_share
+        ]
         over = [row for row in rows if row.bound_cycles is not None and row.simulated_cycles is None]
         lines += [f"{row.mapper}: simulation given up (at least {row.bound_cycles:,} cycles)" for row in over]
     if len({row.layer for row in result.mappings}) > 1:

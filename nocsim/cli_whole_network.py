@@ -62,7 +62,7 @@ def text(result: NetworkResult, layers: int) -> str:
         ratio = run.simulated_cycles / run.analytical_cycles
         lines.append(
             f"{run.layer[:21]:22}{run.count:>4}{run.compute_only_cycles:>12,}{run.analytical_cycles:>12,}"
-            f"{run.simulated_cycles:>12,}{ratio:>7.2f}{run.mac_utilisation:>7.1%}"
+            f"{('~' if run.method == 'extrapolated' else '') + f'{run.simulated_cycles:,}':>12}{ratio:>7.2f}{run.mac_utilisation:>7.1%}"
         )
     compute, analytical, simulated = (
         result.total(field) for field in ("compute_only_cycles", "analytical_cycles", "simulated_cycles")
@@ -73,6 +73,14 @@ def text(result: NetworkResult, layers: int) -> str:
         "",
         f"DRAM {result.total('dram_bytes'):,} bytes, network {result.total('network_bytes'):,} bytes",
     ]
+    exact = sum(run.method == "exact" for run in result.layers)
+    line = f"simulated exactly: {exact} of {len(result.layers)} unique layers"
+    if exact < len(result.layers):
+        line += (
+            f"; the others (~) in part,\n  {result.share_of_cycles('extrapolated_share'):.1%} of all cycles are "
+            f"extrapolated, the total is off by {result.share_of_cycles('margin_share'):.2%} at most"
+        )
+    lines.append(line)
     if padding := result.total("padding_macs"):
         lines.append(f"MACs {result.total('macs'):,}, and {padding:,} of padding")
     if not result.complete:

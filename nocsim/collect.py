@@ -10,6 +10,7 @@ from cosa.workload import TENSORS, Tensor
 from dram.advice import mapping_advice
 from nocsim.accelerator import Accelerator
 from nocsim.accounts import accounts, extrapolation, machine_bound, whole_clocks, whole_stats
+from nocsim.estimate import Error
 from nocsim.result import (
     Cycles,
     Dram,
@@ -26,8 +27,8 @@ from nocsim.routing import multicast_tree, unicast_route
 from nocsim.topology import LinkKind
 
 
-def collect(accelerator: Accelerator, timing: Timing | None, runs: int = 1) -> Result:
-    """The result of an accelerator that has run, after so many runs with fewer periods."""
+def collect(accelerator: Accelerator, timing: Timing | None, runs: int = 1, error: Error | None = None) -> Result:
+    """The result of an accelerator that has run, the last of so many runs; `error` is that of an extrapolated total."""
     total, pes = accounts(accelerator)
     whole = accelerator.ended == "finished"
     traffic, architecture, schedule = accelerator.traffic, accelerator.architecture, accelerator.schedule
@@ -63,7 +64,7 @@ def collect(accelerator: Accelerator, timing: Timing | None, runs: int = 1) -> R
         padding_macs=schedule.padding_macs,
         mac_utilisation=schedule.layer.macs * accelerator.computed_share / (total * architecture.macs),
         method="exact" if accelerator.plan is None else "extrapolated",
-        extrapolation=extrapolation(accelerator, total, runs),
+        extrapolation=extrapolation(accelerator, total, runs, error),
         pes=pes,
         flows=tuple(
             FlowWords(

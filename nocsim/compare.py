@@ -24,7 +24,7 @@ from cosa.schedule import Schedule, StoppedBy
 from cosa.version import version
 from cosa.worker_pool import worker_processes
 from cosa.workload import Dim
-from nocsim.simulated_search import Limit, SimulatedBest, machine_bound, simulate_all, simulate_best
+from nocsim.simulated_search import Limit, Simulated, SimulatedBest, machine_bound, simulate_all, simulate_best
 
 Objective = Literal["latency", "energy", "edp", "simulated"]
 OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp", "simulated")
@@ -43,6 +43,7 @@ class ComparedMapping(Model):
     energy_delay_pj_cycles: float | None = None
     ratio: float | None = None
     simulated_cycles: int | None = None
+    extrapolated_share: float | None = None
     bound_cycles: int | None = None
     simulated_ratio: float | None = None
     evaluations: int | None = None
@@ -282,16 +283,16 @@ def _own(budget: Budget | None, mapper: str) -> Budget | None:
     return Budget(evaluations=budget.evaluations, seconds=budget.seconds)
 
 
-def _simulated(made: Sequence[_Made], pool: ProcessPoolExecutor | None, limit: Limit) -> dict[str, int | None]:
-    """Simulated cycles by mapper; those that a search has simulated already are taken from it."""
-    known: dict[str, int | None] = {one.mapper: one.best.cycles for one in made if one.best is not None}
+def _simulated(made: Sequence[_Made], pool: ProcessPoolExecutor | None, limit: Limit) -> dict[str, Simulated | None]:
+    """Simulations by mapper; those that a search has made already are taken from it."""
+    known: dict[str, Simulated | None] = {one.mapper: one.best.simulated for one in made if one.best is not None}
     others = [(one.mapper, one.schedule) for one in made if one.best is None and one.schedule is not None]
     found = simulate_all([schedule for _, schedule in others], pool, limit)
     return known | dict(zip((mapper for mapper, _ in others), found, strict=True))
 
 
 def _rows(
-    entry: NetworkLayer, made: Sequence[_Made], cycles: dict[str, int | None], objective: Objective, timing: bool
+    entry: NetworkLayer, made: Sequence[_Made], ends: dict[str, Simulated | None], objective: Objective, timing: bool
 ) -> list[ComparedMapping]:
     rows: list[ComparedMapping] = []
     for one in made:
@@ -305,12 +306,14 @@ def _rows(
             schedule.padded_layer, schedule.architecture, schedule.nest, padding_macs=schedule.padding_macs
         )
         edp = result.energy_pj * result.cycles
+        end = ends.get(one.mapper)
         figures = {
             "cycles": result.cycles,
             "energy_pj": result.energy_pj,
             "energy_delay_pj_cycles": edp,
-            "simulated_cycles": cycles.get(one.mapper),
-            "bound_cycles": machine_bound(schedule) if one.mapper in cycles else None,
+            "simulated_cycles": end.cycles if end else None,
+            "extrapolated_share": end.extrapolated_share if end else None,
+            "bound_cycles": machine_bound(schedule) if one.mapper in ends else None,
             "padded": dict(schedule.padded),
             "schedule_hash": schedule.content_hash,
         }

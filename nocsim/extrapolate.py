@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from math import ceil
+from math import inf
 
 from cosa.schedule import Schedule
 from nocsim.accelerator import Accelerator, Parts
-from nocsim.accounts import accounts, machine_bound, spread_of
+from nocsim.accounts import accounts, cycles_of, machine_bound
+from nocsim.dram_setup import dram_data
+from nocsim.estimate import MARGIN, Error, shift, standard_error, windows_for
 from nocsim.limits import Limits, Progress
-from nocsim.sampling import STEPS_AT_ONCE, Plan, Sampler, samples_for
+from nocsim.sampling import STEPS_AT_ONCE, Plan, Sampler
 
-STANDARD_ERROR_SHARE = 0.0015
-"""Wanted of the total: a third of the 0.5 % that an extrapolated total may be off."""
+MARGIN_SHARE = 0.005
+"""What an extrapolated total may be off by."""
 
-_MOST_RUNS = 4
+_MOST_RUNS = 8
 
 
 @dataclass(frozen=True)
@@ -40,24 +42,22 @@ class Machine:
 
 @dataclass(frozen=True)
 class Run:
-    """An accelerator that has run, after how many simulations and wall-clock seconds."""
+    """An accelerator that has run, after how many simulations and wall-clock seconds.
+
+    `error` is that of an extrapolated total; None if all was simulated, or if the run was ended early.
+    """
 
     accelerator: Accelerator
     runs: int
     loading_seconds: float
     simulate_seconds: float
+    error: Error | None
 
 
 def run(
-    machine: Machine,
-    limits: Limits,
-    progress: Progress | None,
-    *,
-    exact: bool,
-    steps_at_once: int = STEPS_AT_ONCE,
-    standard_error_share: float = STANDARD_ERROR_SHARE,
+    machine: Machine, limits: Limits, progress: Progress | None, *, exact: bool, steps_at_once: int = STEPS_AT_ONCE
 ) -> Run:
-    """Simulate; with `exact` every step, else periods of a schedule with more than `steps_at_once` steps of PEs.
+    """Simulate; with `exact` every step, else windows of a schedule with more than `steps_at_once` steps of PEs.
 
     Raises
     ------
@@ -66,41 +66,63 @@ def run(
     accelerator = machine.build(None)
     loading = accelerator.load_kernels()
     started = time.perf_counter()
-    sampler, plan = None, None
+    rounds = None
     if not exact and accelerator.traffic.steps * len(accelerator.pes) > steps_at_once:
-        refresh_cycles = 0
-        if accelerator.channels:
-            refresh_cycles = ceil(accelerator.dram_config.timing.tREFI / accelerator.clocks_per_core_cycle)
-        sampler = Sampler(accelerator.traffic, machine_bound(accelerator).cycles, refresh_cycles)
-        plan = sampler.plan()
-        sampler = sampler if plan is not None else None
-    runs = 0
+        rounds = _Rounds(_sampler(accelerator))
+    runs, error = 0, None
     while True:
-        if plan is not None:
-            accelerator = machine.build(plan)
+        if rounds is not None and rounds.plan is not None:
+            accelerator = machine.build(rounds.plan)
+        elif runs:
+            accelerator = machine.build(None)
         left = limits.time_limit_seconds
         if left is not None:
             left = max(0.0, left - (time.perf_counter() - started))
         accelerator.run(replace(limits, time_limit_seconds=left), progress)
         runs += 1
-        if sampler is None or runs == _MOST_RUNS or _is_sure(accelerator, standard_error_share):
-            return Run(accelerator, runs, loading, time.perf_counter() - started)
-        plan = _refined(accelerator, sampler, standard_error_share)
-        if plan is None:
-            # So many periods would be needed that it is better to simulate all of them.
-            accelerator = machine.build(None)
+        if rounds is None or accelerator.plan is None or accelerator.ended != "finished":
+            break
+        error = rounds.add(accelerator)
+        if error is not None:
+            break
+    return Run(accelerator, runs, loading, time.perf_counter() - started, error)
 
 
-def _is_sure(accelerator: Accelerator, standard_error_share: float) -> bool:
-    """Whether nothing is gained by more periods: all were simulated, or the run was ended, or they agree."""
-    found = spread_of(accelerator)
-    total, _ = accounts(accelerator)
-    return found is None or found.standard_error_cycles <= total * standard_error_share
+def _sampler(accelerator: Accelerator) -> Sampler:
+    memory_bytes_per_cycle = inf
+    if accelerator.channels:
+        dram = dram_data(accelerator.architecture, accelerator.dram_config)
+        memory_bytes_per_cycle = float(dram.access_bytes * dram.channels / dram.cycles_per_access)
+    return Sampler(accelerator.traffic, machine_bound(accelerator).cycles, memory_bytes_per_cycle)
 
 
-def _refined(accelerator: Accelerator, sampler: Sampler, standard_error_share: float) -> Plan | None:
-    """A plan with as many periods as the spread of those simulated asks for."""
-    plan, found = accelerator.plan, spread_of(accelerator)
-    assert plan is not None and found is not None
-    total, _ = accounts(accelerator)
-    return sampler.refined(plan, samples_for(plan, found, total * standard_error_share))
+class _Rounds:
+    """Runs of one schedule, each of a better plan, until the total is sure. `plan` is the next; None: all of it."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+        self.plan = sampler.plan()
+        self._before: dict[int, float] = {}
+        self._shift_cycles: float | None = None
+        self._runs = 0
+        self._doubled = False
+
+    def add(self, accelerator: Accelerator) -> Error | None:
+        """Take what has run: its error if that is small enough, else None, and `plan` is the next."""
+        plan = self.plan
+        assert plan is not None
+        self._runs += 1
+        cycles = cycles_of(accelerator)
+        if self._doubled:
+            self._shift_cycles = shift(plan, cycles, self._before)
+        self._before = cycles
+        found = Error(standard_error(plan, cycles), self._shift_cycles)
+        total, _ = accounts(accelerator)
+        allowed = total * MARGIN_SHARE / MARGIN
+        if found.shift_cycles is not None and found.cycles <= allowed:
+            return found
+        self._doubled = found.shift_cycles is None or abs(found.shift_cycles) > allowed
+        settling = plan.settling * (2 if self._doubled else 1)
+        windows = windows_for(plan, found, allowed)
+        self.plan = self._sampler.refined(plan, windows, settling) if self._runs < _MOST_RUNS else None
+        return None

@@ -24,7 +24,11 @@ from cosa.workload import Layer
 
 
 class LayerRun(Model):
-    """One unique layer: how often it occurs, and its cycles (of one occurrence)."""
+    """One unique layer: how often it occurs, and its cycles (of one occurrence).
+
+    `method` says whether all steps were simulated; if not, `extrapolated_share` of the simulated cycles stand for steps
+    that were not, and the total may be off by `margin_share` (both 0 if all were).
+    """
 
     layer: str
     count: int
@@ -33,6 +37,9 @@ class LayerRun(Model):
     compute_only_cycles: int
     analytical_cycles: int
     simulated_cycles: int
+    method: Literal["exact", "extrapolated"]
+    extrapolated_share: float
+    margin_share: float
     mac_utilisation: float
     dram_bytes: int
     network_bytes: int
@@ -57,12 +64,15 @@ class NetworkResult(FileModel):
         """Sum of a field over all occurrences of all layers."""
         return sum(int(getattr(run, field)) * run.count for run in self.layers)
 
+    def share_of_cycles(self, field: str) -> float:
+        """Mean of a share of the simulated cycles over the network (0 without layers)."""
+        cycles = self.total("simulated_cycles")
+        return sum(getattr(x, field) * x.simulated_cycles * x.count for x in self.layers) / cycles if cycles else 0.0
+
     @property
     def mac_utilisation(self) -> float:
         """MACs done per MAC unit and simulated cycle, over the network (0 without layers)."""
-        busy = sum(run.mac_utilisation * run.simulated_cycles * run.count for run in self.layers)
-        cycles = self.total("simulated_cycles")
-        return busy / cycles if cycles else 0.0
+        return self.share_of_cycles("mac_utilisation")
 
 
 def source_digest() -> str:
@@ -95,12 +105,16 @@ def run_layer(layer: Layer, architecture: Architecture, mapper: str, options: di
 
     schedule = cosa.schedule(layer, architecture, **options)
     result = nocsim.simulate(schedule)
+    part = result.extrapolation
     return {
         "macs": layer.macs,
         "padding_macs": schedule.padding_macs,
         "compute_only_cycles": result.cycles.compute_only,
         "analytical_cycles": result.cycles.analytical,
         "simulated_cycles": result.cycles.total,
+        "method": result.method,
+        "extrapolated_share": part.extrapolated_share if part else 0.0,
+        "margin_share": part.margin_share if part else 0.0,
         "mac_utilisation": result.mac_utilisation,
         "dram_bytes": sum(channel.bytes for channel in result.dram.channels),
         "network_bytes": sum(load.bytes for load in result.tensors.values()),

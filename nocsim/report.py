@@ -49,8 +49,8 @@ def _method(result: Result) -> list[str]:
     return [
         f"EXTRAPOLATED: {part.simulated_steps:,} of {result.cycles.steps:,} steps simulated "
         f"({part.simulated_periods:,} of {part.periods:,} periods,",
-        f"  {part.kinds} kinds); cycles {part.extrapolated_share:.1%} extrapolated, "
-        f"standard error {part.standard_error_share:.2%}",
+        f"  {part.kinds} kinds); cycles {part.extrapolated_share:.1%} extrapolated"
+        + ("" if part.margin_share is None else f", off by {part.margin_share:.2%} at most (3 standard errors)"),
     ]
 
 

@@ -66,7 +66,10 @@ class Extrapolation(Model):
     simulated_steps, simulated_cycles: what was really simulated
     extrapolated_share: share of the total cycles that was not simulated
     standard_error_share: standard error of the total, from the spread within each kind, over the total
-    runs: simulations, the last of which counts; each has more periods than the one before
+    shift_share: change of the total when all windows settled twice as long before they were measured, over the total
+    margin_share: three times the first and half of the second together: what the total may be off by. All three are
+        null in a partial result
+    runs: simulations, the last of which counts; each measures more than the one before
     """
 
     periods: int
@@ -77,7 +80,9 @@ class Extrapolation(Model):
     simulated_steps: int
     simulated_cycles: int
     extrapolated_share: float
-    standard_error_share: float
+    standard_error_share: float | None
+    shift_share: float | None
+    margin_share: float | None
     runs: int
 
 

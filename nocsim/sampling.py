@@ -2,21 +2,23 @@
 
 A *period* is one iteration, or a few, of the loops down to a chosen depth. Inside, all periods do the same; they differ
 in what moves when they begin and in whether their outputs start from zero or leave finished. Periods that are alike in
-this, and whose predecessors are, are of one *kind*. Of every kind some periods are simulated, spread evenly over the
-run, each after others that bring the machine into the state it has there. A simulated period of a kind stands for an
-equal share of all periods of that kind (its *weight*): everything that happens in it counts so many times. What moves
-in a period depends on its kind alone, so words, packets and bytes are exact. Its cycles are not: DRAM rows and refresh
-fall differently. The spread within each kind gives a standard error, as in stratified sampling; if it is too large,
-more periods are simulated.
+this, and whose last predecessors are, are of one *kind*. Simulated are *windows*: runs of neighbouring periods at
+random places, one in each of equal parts of the run, and further ones until every kind was seen. The first periods of a
+window bring the machine into the state that it has there, the last ones take what it does ahead for the next window;
+those between are measured. All measured periods of a kind stand for equal shares of all periods of that kind (their
+*weights*): everything that happens in one counts so many times. What moves in a period depends on its kind alone, so
+words, packets and bytes are exact. Its cycles are not (`nocsim.estimate` says how sure they are).
 
-The beginning (fill) and the last period (drain) stand for themselves.
+The beginning (fill) and the end (drain) stand for themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, prod, sqrt
+from math import ceil, inf, prod
+from random import Random
 
 from cosa.analytical.traffic import Residency, Traffic, bytes_of
 from cosa.workload import REDUCTION
@@ -25,14 +27,16 @@ from nocsim.dataflow import Odometer, Range, changing_loops
 STEPS_AT_ONCE = 1 << 16
 """Steps of all PEs together that are always simulated: some seconds."""
 
-_MOST_PERIODS = 4_000
-_FEWEST_PERIODS = 16
-_SAMPLES = 3  # of a kind, at least
-_SHARED_SAMPLES = 16  # more at first, by how many periods are of the kind
+_FIRST_WINDOWS = 24  # besides those for rare kinds
+_FIRST_SHARE = 0.05  # of the steps that these should take if nothing asks for more
+_FEWEST_PERIODS = 64
+_MOST_PERIODS = 60_000
+_MOST_CONTEXT = 3  # predecessors that make a kind
+_SAMPLES = ((0.01, 3), (0.002, 2), (0.0, 1))  # of a kind, at least, by its share of the periods
 _SETTLING_LATENCY_CYCLES = 200
-_SETTLING_TIMES = 4  # that a period lasts, at least: what lies at its borders is then little of it
-_REFRESHES = 8  # in a period, at least: one more or less is then little of it
-_WORTH_IT = 0.5  # a plan that simulates a larger share of the steps is not worth its uncertainty
+_MOST_DIVISIONS = 6  # that are looked at closely
+_WORTH_TRYING = 0.2  # a first plan that simulates a larger share of the steps will not lead to much
+_WORTH_IT = 0.6
 
 Kind = tuple[object, ...]
 
@@ -46,8 +50,10 @@ class Plan:
     bounds: of the loops that number the periods, outer to inner.
     share: iterations of the innermost of these loops in a period; its bound is divided by this.
     periods: (number, weight) in order; weight 0 only brings the machine into its state.
-    kinds: the kind of each simulated period by its number, for those that represent others.
+    kinds: the kind of each measured period by its number, for those that represent others.
     counts: how many periods of each kind there are.
+    windows: how many windows are at random places.
+    settling: how often the machine may settle before it is measured.
     """
 
     bounds: tuple[int, ...]
@@ -56,6 +62,8 @@ class Plan:
     kinds: dict[int, int]
     counts: tuple[int, ...]
     steps_per_period: int
+    windows: int = 0
+    settling: int = 1
 
     @property
     def depth(self) -> int:
@@ -73,65 +81,134 @@ class Plan:
         return len(self.periods) * self.steps_per_period
 
 
-class Sampler:
-    """Makes plans for one schedule: `plan` the first, `refined` one with more periods after a run was too uncertain."""
+@dataclass(frozen=True)
+class _Division:
+    """A way to cut a schedule into periods."""
 
-    def __init__(self, traffic: Traffic, bound_cycles: int, refresh_cycles: int) -> None:
-        """`bound_cycles` is a time that the whole run cannot be below; a rank is refreshed every `refresh_cycles`."""
+    bounds: tuple[int, ...]
+    share: int
+    steps_per_period: int
+    context: int  # periods in which the machine settles once
+
+    @property
+    def count(self) -> int:
+        return prod(self.bounds)
+
+
+class Sampler:
+    """Makes plans for one schedule: `plan` the first, `refined` those after a run that was too uncertain."""
+
+    def __init__(self, traffic: Traffic, bound_cycles: int, memory_bytes_per_cycle: float = inf) -> None:
+        """`bound_cycles` is a time that the whole run cannot be below; the DRAM moves so many bytes a cycle at most."""
         self._traffic, self._bound_cycles = traffic, bound_cycles
         self._loops = traffic.step_loops
-        self._shortest_cycles = max(_SETTLING_TIMES * settling_cycles(traffic), _REFRESHES * refresh_cycles)
+        self._settling_cycles = settling_cycles(traffic, memory_bytes_per_cycle)
+        self._kinds: dict[_Division, list[int]] = {}
 
     def plan(self) -> Plan | None:
-        """The plan with the fewest steps over all depths; None if no plan saves half of them."""
+        """The plan with the fewest steps over all divisions; None if no plan saves most of them."""
         best: Plan | None = None
+        for division in self._divisions():
+            found = self._at(division, frozenset(), 0, _FIRST_WINDOWS, 1)
+            if found is not None and (best is None or found.simulated_steps < best.simulated_steps):
+                best = found
+        return best if best is not None and best.simulated_steps <= self._traffic.steps * _WORTH_TRYING else None
+
+    def refined(self, plan: Plan, windows: int, settling: int) -> Plan | None:
+        """All that `plan` measures and more, in so many windows, each settling for longer; None if it saves too little."""
+        division = self._division(plan.bounds, plan.share)
+        found = self._at(division, frozenset(plan.kinds), plan.windows, max(0, windows - plan.windows), settling)
+        return found if found is not None and found.simulated_steps <= self._traffic.steps * _WORTH_IT else None
+
+    def _divisions(self) -> list[_Division]:
+        """Those with periods about as long as the machine takes to settle."""
+        found = []
         for depth in range(1, len(self._loops) + 1):
-            bound = self._loops[depth - 1].bound
-            for share in (share for share in range(1, bound) if bound % share == 0):
-                count = prod(x.bound for x in self._loops[:depth]) // share
-                if not _FEWEST_PERIODS <= count <= _MOST_PERIODS:
-                    continue
-                found = self._at(depth, share, None)
-                if found is not None and (best is None or found.simulated_steps < best.simulated_steps):
-                    best = found
-        return best
+            bounds = tuple(x.bound for x in self._loops[:depth])
+            for share in (share for share in range(1, bounds[-1]) if bounds[-1] % share == 0):
+                division = self._division((*bounds[:-1], bounds[-1] // share), share)
+                if _FEWEST_PERIODS <= division.count <= _MOST_PERIODS and division.context <= _MOST_CONTEXT:
+                    found.append(division)
+        # Long periods are simulated longer than they need.
+        return sorted(found, key=lambda x: (x.context * x.steps_per_period, x.context))[:_MOST_DIVISIONS]
 
-    def refined(self, plan: Plan, samples: Sequence[int]) -> Plan | None:
-        """The same periods with so many simulated of each kind; None if that does not save half of the steps."""
-        return self._at(plan.depth, plan.share, samples)
+    def _division(self, bounds: tuple[int, ...], share: int) -> _Division:
+        count = prod(bounds)
+        context = max(1, ceil(self._settling_cycles * count / self._bound_cycles))
+        return _Division(bounds, share, self._traffic.steps // count, context)
 
-    def _at(self, depth: int, share: int, samples: Sequence[int] | None) -> Plan | None:
-        bounds = tuple(x.bound for x in self._loops[:depth])
-        bounds = (*bounds[:-1], bounds[-1] // share)
-        count, per_period = prod(bounds), share * prod(x.bound for x in self._loops[depth:])
-        if self._bound_cycles < self._shortest_cycles * count:
+    def _at(self, division: _Division, old: frozenset[int], seed: int, windows: int, settling: int) -> Plan | None:
+        """A plan that measures the `old` periods and so many windows; None if that would be all periods.
+
+        Any numbers do for the places that do not go with the loops; the same schedule has the same ones.
+        """
+        count, context, head = division.count, division.context, division.context * settling
+        if count <= 4 * head:
             return None
-        before = 1
-        of_kind = self._kinds(bounds, before)
-        weights = dict.fromkeys([*range(before), count - 1], 1)
-        simulated = {*range(before), *range(count - 1 - before, count)}
-        kinds = {}
-        for kind, members in enumerate(of_kind):
-            first_samples = _SAMPLES + _SHARED_SAMPLES * len(members) // count
-            wanted = min(len(members), samples[kind] if samples else first_samples)
-            for sample in range(wanted):
-                # In the middle of each of `wanted` equal parts.
-                number = members[(2 * sample + 1) * len(members) // (2 * wanted)]
-                first, last = (part * len(members) // wanted for part in (sample, sample + 1))
-                weights[number], kinds[number] = last - first, kind
-                simulated.update(range(number - before, number + 1))
-        if len(simulated) > count * _WORTH_IT:
-            return None
-        periods = tuple((number, weights.get(number, 0)) for number in sorted(simulated))
-        return Plan(bounds, share, periods, kinds, tuple(len(members) for members in of_kind), per_period)
+        if division not in self._kinds:
+            self._kinds[division] = self._kinds_of(division)
+        kind_of = self._kinds[division]
+        begin, end = head, count - head
+        random = Random(f"{division.bounds} {seed}")
+        fair = int(_FIRST_SHARE * count / _FIRST_WINDOWS) - 2 * head
+        # Whole iterations of the innermost loop, if short: in some machines slow and fast periods take turns.
+        whole = division.bounds[-1] if division.bounds[-1] <= 4 * context else 1
+        length = -(-min(max(head, fair), 4 * head) // whole) * whole
+        rare = -(-(context + 1) // whole) * whole
+        measured = {number for number in old if begin <= number < end}
+        for window in range(windows):
+            first, last = (part * (end - begin) // windows + begin for part in (window, window + 1))
+            at = random.randrange(first, max(first + 1, last))
+            measured.update(range(at, min(at + length, end)))
+        members: dict[int, list[int]] = {}
+        for number in range(begin, end):
+            members.setdefault(kind_of[number], []).append(number)
+        seen = Counter(kind_of[number] for number in measured)
+        for kind, own in members.items():
+            wanted = min(len(own), next(n for share, n in _SAMPLES if len(own) >= share * count))
+            if seen[kind] < wanted:
+                for at in random.sample(own, wanted):
+                    # What comes next is of rare kinds, too.
+                    new = set(range(at, min(at + rare, end))) - measured
+                    measured |= new
+                    seen.update(kind_of[number] for number in new)
+        return _plan(division, members, measured, head, windows + seed, settling)
 
-    def _kinds(self, bounds: tuple[int, ...], head: int) -> list[list[int]]:
-        """Numbers of the periods of each kind, without the first `head` ones and the last."""
-        own = list(_period_kinds(self._traffic, bounds))
-        found: dict[Kind, list[int]] = {}
-        for number in range(head, len(own) - 1):
-            found.setdefault((own[number - 1], own[number]), []).append(number)
-        return list(found.values())
+    def _kinds_of(self, division: _Division) -> list[int]:
+        """A number for the kind of each period."""
+        own = list(_period_kinds(self._traffic, division.bounds))
+        known: dict[Kind, int] = {}
+        context = division.context
+        return [
+            known.setdefault(tuple(own[max(0, number - context) : number + 1]), len(known))
+            for number in range(len(own))
+        ]
+
+
+def _plan(
+    division: _Division, members: dict[int, list[int]], measured: set[int], head: int, windows: int, settling: int
+) -> Plan | None:
+    """The plan that measures these periods; head and tail besides."""
+    count = division.count
+    simulated = {*range(head), *range(count - 2 * head, count)}
+    for number in measured:
+        simulated.update(range(number - head, number + head + 1))
+    if len(simulated) == count:
+        return None
+    weights = dict.fromkeys([*range(head), *range(count - head, count)], 1)
+    kinds, counts = {}, []
+    for own in members.values():
+        found = [number for number in own if number in measured]
+        each, more = divmod(len(own), len(found))
+        for place, number in enumerate(found):
+            # Those that count once more are spread evenly.
+            weights[number] = each + ((place + 1) * more // len(found) > place * more // len(found))
+            kinds[number] = len(counts)
+        counts.append(len(own))
+    periods = tuple((number, weights.get(number, 0)) for number in sorted(simulated))
+    return Plan(
+        division.bounds, division.share, periods, kinds, tuple(counts), division.steps_per_period, windows, settling
+    )
 
 
 def _period_kinds(traffic: Traffic, bounds: tuple[int, ...]) -> Iterator[int]:
@@ -161,42 +238,22 @@ def _reduces(residency: Residency, j: int) -> bool:
     return residency.outer[j].dim in REDUCTION
 
 
-def settling_cycles(traffic: Traffic) -> int:
-    """Cycles in which everything that the nodes hold can be replaced: by then a machine is in its steady state."""
-    architecture = traffic.architecture
+def settling_cycles(traffic: Traffic, memory_bytes_per_cycle: float = inf) -> int:
+    """Cycles in which everything that the nodes hold can be replaced: by then a machine is near its steady state.
+
+    At the rate of one port, or of the DRAM if that is slower; outputs leave and come back.
+    """
     n_bytes = 0
     for residency in (residency for found in traffic.on_chip.values() for residency in found):
-        n_bytes += bytes_of(residency.tile.words, traffic.word_bits(residency.tensor, finished=False))
+        n_bytes += _moved_bytes(traffic, residency)
     for residency in traffic.pe.values():
-        groups = len(traffic.placement.groups(residency.tile))
-        n_bytes += groups * bytes_of(residency.tile.words, traffic.word_bits(residency.tensor, finished=False))
-    return _SETTLING_LATENCY_CYCLES + n_bytes // max(1, architecture.require_noc().flit_bits // 8)
+        n_bytes += len(traffic.placement.groups(residency.tile)) * _moved_bytes(traffic, residency)
+    noc = traffic.architecture.require_noc()
+    payload = noc.packet_payload_flits
+    port_bytes_per_cycle = noc.flit_bits / 8 * payload / (payload + 1)
+    return _SETTLING_LATENCY_CYCLES + ceil(n_bytes / min(port_bytes_per_cycle, memory_bytes_per_cycle))
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Standard error of the cycles of all periods, and how many samples of each kind would make it small enough."""
-
-    standard_error_cycles: float
-    deviations: tuple[float, ...]
-
-
-def spread(plan: Plan, cycles: dict[int, float]) -> Spread:
-    """What the cycles of the simulated periods (by number) say about all others."""
-    samples: list[list[float]] = [[] for _ in plan.counts]
-    for number, kind in plan.kinds.items():
-        samples[kind].append(cycles[number])
-    deviations, variance = [], 0.0
-    for found, count in zip(samples, plan.counts, strict=True):
-        mean = sum(found) / len(found)
-        square = sum((x - mean) ** 2 for x in found) / max(1, len(found) - 1)
-        deviations.append(sqrt(square))
-        variance += count * (count - len(found)) * square / len(found)
-    return Spread(sqrt(variance), tuple(deviations))
-
-
-def samples_for(plan: Plan, found: Spread, error_cycles: float) -> list[int]:
-    """Samples of each kind that bring the standard error to this: more where there are many, and where they vary."""
-    shares = [count * deviation for count, deviation in zip(plan.counts, found.deviations, strict=True)]
-    total = sum(shares)
-    return [max(_SAMPLES, ceil(share * total / error_cycles**2)) for share in shares]
+def _moved_bytes(traffic: Traffic, residency: Residency) -> int:
+    times = 2 if residency.tensor == "outputs" else 1
+    return times * bytes_of(residency.tile.words, traffic.word_bits(residency.tensor, finished=False))

@@ -15,20 +15,33 @@ WAVE = 4
 
 
 @dataclass(frozen=True)
+class Simulated:
+    """Cycles of a simulation that came to its end, and the share of them that was extrapolated (0: exact)."""
+
+    cycles: int
+    extrapolated_share: float = 0.0
+
+
+@dataclass(frozen=True)
 class SimulatedBest:
     """The schedule with the fewest simulated cycles, earlier ones first among equals, and what that took.
 
-    `cycles`: None if a limit ended every simulation; the schedule is then the one with the lowest bound.
+    `simulated`: None if a limit ended every simulation; the schedule is then the one with the lowest bound.
     `skipped`: candidates whose bound is no better than the best; `cut_off`: simulations ended when they could not
     become better; `interrupted`: Ctrl-C came, and this is the best until then.
     """
 
     schedule: Schedule
-    cycles: int | None
+    simulated: Simulated | None
     simulations: int
     skipped: int
     cut_off: int
     interrupted: bool = False
+
+    @property
+    def cycles(self) -> int | None:
+        """Its simulated cycles."""
+        return self.simulated.cycles if self.simulated else None
 
 
 def machine_bound(schedule: Schedule) -> int:
@@ -54,20 +67,25 @@ class Limit:
     exact: bool = False
 
 
-def simulated_cycles(task: tuple[str, Limit]) -> int | None:
-    """Cycles of a schedule (its JSON); None if a limit ended the simulation."""
+def simulated(task: tuple[str, Limit]) -> Simulated | None:
+    """What a schedule (its JSON) takes; None if a limit ended the simulation."""
     from nocsim.api import simulate
 
     text, limit = task
     schedule = Schedule.model_validate_json(text)
     result = simulate(schedule, max_cycles=limit.max_cycles, time_limit_seconds=limit.seconds, exact=limit.exact)
-    return result.cycles.total if result.ended == "finished" else None
+    if result.ended != "finished":
+        return None
+    part = result.extrapolation
+    return Simulated(result.cycles.total, part.extrapolated_share if part else 0.0)
 
 
-def simulate_all(schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None, limit: Limit) -> list[int | None]:
-    """Simulated cycles of schedules; None where a limit ended the simulation."""
+def simulate_all(
+    schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None, limit: Limit
+) -> list[Simulated | None]:
+    """What schedules take by simulation; None where a limit ended it."""
     tasks = [(schedule.model_dump_json(), limit) for schedule in schedules]
-    return list(map(simulated_cycles, tasks) if pool is None else pool.map(simulated_cycles, tasks))
+    return list(map(simulated, tasks) if pool is None else pool.map(simulated, tasks))
 
 
 def simulate_best(
@@ -84,7 +102,7 @@ def simulate_best(
     bounds = [machine_bound(schedule) for schedule in schedules]
     left = sorted(range(len(schedules)), key=lambda number: (bounds[number], number))
     lowest = left[0]
-    best: tuple[int, int] | None = None
+    best: tuple[Simulated, int] | None = None
     simulations = skipped = cut_off = 0
     interrupted = False
     try:
@@ -92,20 +110,20 @@ def simulate_best(
             wave: list[int] = []
             while left and len(wave) < (WAVE if best else 1):
                 number = left.pop(0)
-                if best and bounds[number] >= best[0]:
+                if best and bounds[number] >= best[0].cycles:
                     skipped += 1
                 else:
                     wave.append(number)
-            most = [cycles for cycles in (limit.max_cycles, best[0] - 1 if best else None) if cycles is not None]
+            most = [cycles for cycles in (limit.max_cycles, best[0].cycles - 1 if best else None) if cycles is not None]
             wanted = replace(limit, max_cycles=min(most, default=None))
             found = simulate_all([schedules[number] for number in wave], pool, wanted)
             simulations += len(wave)
             cut_off += found.count(None)
-            ends = [(cycles, number) for cycles, number in zip(found, wave, strict=True) if cycles is not None]
-            best = min([*ends, *([best] if best else [])], default=best)
+            ends = [(one, number) for one, number in zip(found, wave, strict=True) if one is not None]
+            best = min([*ends, *([best] if best else [])], key=lambda end: (end[0].cycles, end[1]), default=best)
     except KeyboardInterrupt:
         if best is None:
             raise
         interrupted = True
-    cycles_of_best, number = best or (None, lowest)
-    return SimulatedBest(schedules[number], cycles_of_best, simulations, skipped, cut_off, interrupted)
+    found_best, number = best or (None, lowest)
+    return SimulatedBest(schedules[number], found_best, simulations, skipped, cut_off, interrupted)

@@ -1,67 +1,206 @@
-"""Long schedules, simulated exactly and extrapolated: cycles, error, and what it saves.
+"""Long schedules, extrapolated and simulated exactly: cycles, error, what is claimed about it, and what it saves.
 
-The schedules are the first valid ones that the random mapper draws. Those with more than --most steps are extrapolated
-only. Times are CPU seconds.
+Each case is a layer of a network, a machine, what makes the schedule, and a seed:
+
+* `random`: a valid mapping drawn at random; mostly few PEs are busy;
+* `hybrid`: the best of a hybrid search that has only begun;
+* `cosa`: the program's schedule. The machines whose names begin with `small` have a fraction of the buffers, so that
+  such schedules get many steps, too, with all PEs busy.
+
+Schedules with more than --steps-at-once steps of PEs together are extrapolated, as longer ones are by `nocsim run`.
+Those in the table are short enough for the exact run. Times are CPU seconds.
+
+    python scripts/extrapolation.py [--quick] [--csv TABLE.csv] [--exact-from TABLE.csv]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import sys
 import time
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from statistics import mean
+from typing import Any
 
-import nocsim
-from cosa.analytical.traffic import Traffic
-from cosa.arch import load_architecture
+import cosa
+from cosa.arch import Architecture, load_architecture
+from cosa.errors import CosaError
 from cosa.mappers import map_layer
 from cosa.mappers.search import Budget
 from cosa.networks import load_network
+from cosa.schedule import Schedule
+from nocsim.collect import collect
+from nocsim.extrapolate import MARGIN_SHARE, Machine, run
+from nocsim.limits import Limits
+from nocsim.result import Result
 
-CASES = ("input.40:0", "input.15:6", "input.40:10", "input.83:3", "input.83:11")
-"""Random schedules of ResNet-50 with 3 to 12 times 10^4 steps, of which at most half are simulated."""
+MACHINES: dict[str, tuple[str, int, dict[str, dict[str, Any]]]] = {
+    "simba_4x4": ("simba_4x4", 1, {}),
+    "simba_8x8": ("simba_8x8", 1, {}),
+    "cosa2021": ("cosa2021", 1, {}),
+    "small8": ("simba_4x4", 8, {}),
+    "small16": ("simba_4x4", 16, {}),
+    "small32": ("simba_4x4", 32, {}),
+    "small32_2021": ("cosa2021", 32, {}),
+    "single": ("simba_4x4", 1, {"levels": {"buffers": 1}}),
+    "oneread": ("simba_4x4", 1, {"machine": {"reads_in_flight": 1, "dram_packet": "holds_path"}}),
+    "shared": (
+        "simba_4x4",
+        1,
+        {
+            "machine": {
+                "send_engine": "shared",
+                "store_waits_for": "all_pes",
+                "finished_outputs": "partial_sum_width",
+            }
+        },
+    ),
+    "first": (
+        "simba_4x4",
+        1,
+        {"machine": {"compute_starts": "first_word", "reduction": "tree", "halo_reuse": False}},
+    ),
+    "ddr3": ("simba_4x4", 1, {"dram": {"device": "ddr3_1600_x4"}}),
+    "hbm": ("simba_4x4", 1, {"dram": {"device": "hbm2_x128"}}),
+    "slowdram": ("simba_4x4", 1, {"dram": {"clocks_per_core_cycle": "1/4"}}),
+}
+"""Base, what its capacities are divided by (the global buffer's of `small32` by 16), and changes of its blocks."""
+
+CASES = Path(__file__).resolve().parents[1] / "tests" / "data" / "extrapolation.csv"
+"""The table as it was measured; its first columns are the cases."""
+
+QUICK = 4
+"""Cases with the shortest exact runs in the table."""
+
+CASE = ("network", "layer", "machine", "mapper", "seed")
 
 
-def main() -> None:
-    """Print a row a schedule."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arch", default="simba_4x4")
-    parser.add_argument("--network", default="resnet50")
-    parser.add_argument("cases", nargs="*", default=list(CASES), help="layer:seed of the random mapper")
-    parser.add_argument("--most", type=int, default=120_000, help="steps up to which the exact run is made as well")
-    options = parser.parse_args()
-    architecture = load_architecture(options.arch)
-    print(
-        f"{'layer':12}{'seed':>5}{'steps':>10}{'simulated':>10}{'exact':>12}{'extrapolated':>13}{'error':>8}"
-        f"{'std err':>8}{'words':>6}{'CPU s':>8}{'exact':>8}{'saves':>7}"
+@cache
+def architecture(name: str) -> Architecture:
+    """A machine of the table."""
+    base, divisor, changes = MACHINES[name]
+    data = load_architecture(base).model_dump(mode="json")
+    for block, fields in changes.items():
+        for part in data["levels"] if block == "levels" else [data[block]]:
+            part |= fields
+    for level in data["levels"]:
+        if level["capacity_words"] and level["capacity_words"] > 1:
+            by = 16 if name == "small32" and level["name"] == "GlobalBuffer" else divisor
+            level["capacity_words"] = max(1, level["capacity_words"] // by)
+    return Architecture.from_data(data)
+
+
+def schedule_of(case: dict[str, str]) -> Schedule:
+    """The schedule of a case."""
+    layer, machine = load_network(case["network"]).find(case["layer"]).layer, architecture(case["machine"])
+    if case["mapper"] == "cosa":
+        return cosa.schedule(layer, machine, objective="cosa")
+    budget = Budget(samples=1) if case["mapper"] == "random" else Budget(evaluations=64)
+    return map_layer(case["mapper"], layer, machine, budget=budget, seed=int(case["seed"]))
+
+
+def simulated(schedule: Schedule, steps_at_once: int, exact: bool) -> tuple[Result, float]:
+    """The result, and CPU seconds."""
+    started = time.process_time()
+    done = run(Machine(schedule), Limits(), None, exact=exact, steps_at_once=steps_at_once)
+    return collect(done.accelerator, None, done.runs, done.error), time.process_time() - started
+
+
+def words_of(result: Result) -> str:
+    """A digest of all that moved: words, packets, flits and bytes, by tensor and node."""
+    moved = result.model_dump(mode="json", include={"flows", "tensors", "nodes"})
+    return sha256(repr(moved).encode()).hexdigest()[:12]
+
+
+def row_of(case: dict[str, str], steps_at_once: int, known: dict[str, str] | None) -> dict[str, Any]:
+    """A row of the table; `known` has the exact run's figures."""
+    schedule = schedule_of(case)
+    found, seconds = simulated(schedule, steps_at_once, exact=False)
+    if known is None:
+        exact, exact_seconds = (found, seconds) if found.method == "exact" else simulated(schedule, 0, exact=True)
+        known = {"exact_cycles": str(exact.cycles.total), "exact_cpu_s": f"{exact_seconds:.1f}"}
+        known["words"] = words_of(exact)
+    part = found.extrapolation
+    return {name: case[name] for name in CASE} | {
+        "pes": sum(pe.used for pe in found.pes),
+        "steps": found.cycles.steps,
+        "exact_cycles": known["exact_cycles"],
+        "words": known["words"],
+        "exact_cpu_s": known["exact_cpu_s"],
+        "method": found.method,
+        "cycles": found.cycles.total,
+        "error": f"{found.cycles.total / int(known['exact_cycles']) - 1:.5f}",
+        "standard_error": f"{part.standard_error_share:.5f}" if part else "",
+        "shift": f"{part.shift_share:.5f}" if part else "",
+        "margin": f"{part.margin_share:.5f}" if part else "",
+        "simulated": f"{part.simulated_steps / found.cycles.steps:.4f}" if part else "1",
+        "runs": part.runs if part else "",
+        "same_words": "same" if words_of(found) == known["words"] else "DIFFER",
+        "cpu_s": f"{seconds:.1f}",
+    }
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """A row to print."""
+    share = {name: f"{float(row[name]):+.3%}" if row[name] else "-" for name in ("error", "shift")}
+    share |= {name: f"{float(row[name]):.3%}" if row[name] else "-" for name in ("standard_error", "margin")}
+    return (
+        f"{row['network'][:10]:11}{row['layer'][:9]:10}{row['machine']:13}{row['mapper']:7}{row['seed']:>3}"
+        f"{row['pes']:>4}{row['steps']:>8}{float(row['simulated']):>7.1%}{int(row['exact_cycles']):>12,}"
+        f"{share['error']:>9}{share['standard_error']:>8}{share['shift']:>9}{share['margin']:>8}"
+        f" {row['same_words']:6}{row['cpu_s']:>7}{row['exact_cpu_s']:>7}"
     )
-    worst = 0.0
-    layers = {entry.layer.name: entry.layer for entry in load_network(options.network).layers}
-    for case in options.cases:
-        name, seed = case.rsplit(":", 1)
-        schedule = map_layer("random", layers[name], architecture, budget=Budget(samples=1), seed=int(seed))
-        steps = Traffic(schedule.padded_layer, architecture, schedule.nest).steps
-        started = time.process_time()
-        found = nocsim.simulate(schedule)
-        seconds = time.process_time() - started
-        part = found.extrapolation
-        row = f"{name:12}{seed:>5}{steps:>10}{part.simulated_steps if part else steps:>10}"
-        if steps > options.most:
-            print(f"{row}{'':>12}{found.cycles.total:>13,}{'':>8}", end="")
-            print(f"{part.standard_error_share if part else 0:>8.2%}{'':>6}{seconds:>8.1f}", flush=True)
-            continue
-        started = time.process_time()
-        exact = nocsim.simulate(schedule, exact=True)
-        exact_seconds = time.process_time() - started
-        error = found.cycles.total / exact.cycles.total - 1
-        worst = max(worst, abs(error))
-        same = found.flows == exact.flows and found.tensors == exact.tensors and found.nodes == exact.nodes
-        print(
-            f"{row}{exact.cycles.total:>12,}{found.cycles.total:>13,}{error:>+8.2%}"
-            f"{part.standard_error_share if part else 0:>8.2%}{'same' if same else 'DIFFER':>7}"
-            f"{seconds:>7.1f}{exact_seconds:>8.1f}{exact_seconds / seconds:>6.1f}x",
-            flush=True,
-        )
-    print(f"largest error {worst:.2%}")
+
+
+def main() -> int:
+    """Print a row a case, and the worst error."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=f"only the {QUICK} cases with the shortest exact runs")
+    parser.add_argument("--cases", metavar="FILE", type=Path, default=CASES, help="a table with other cases")
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table")
+    parser.add_argument("--exact-from", metavar="FILE", type=Path, help="exact figures of an earlier table")
+    parser.add_argument("--steps-at-once", type=int, default=20_000, help="extrapolate beyond so many steps")
+    options = parser.parse_args()
+    with options.cases.open(newline="") as file:
+        cases = list(csv.DictReader(file))
+    if options.quick:
+        cases = sorted(cases, key=lambda case: float(case["exact_cpu_s"]))[:QUICK]
+    known: dict[tuple[str, ...], dict[str, str]] = {}
+    if options.exact_from:
+        with options.exact_from.open(newline="") as file:
+            known = {tuple(row[name] for name in CASE): row for row in csv.DictReader(file)}
+    print(
+        f"{'network':11}{'layer':10}{'machine':13}{'mapper':7}{'':3}{'PEs':>4}{'steps':>8}{'simul.':>7}{'exact':>12}"
+        f"{'error':>9}{'std err':>8}{'shift':>9}{'margin':>8} {'words':6}{'CPU s':>7}{'exact':>7}"
+    )
+    rows = []
+    try:
+        for case in cases:
+            row = row_of(case, options.steps_at_once, known.get(tuple(case[name] for name in CASE)))
+            rows.append(row)
+            print(line_of(row), flush=True)
+    except CosaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    if options.csv:
+        with options.csv.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    parts = [row for row in rows if row["method"] == "extrapolated"]
+    errors = [abs(float(row["error"])) for row in rows]
+    print(
+        f"{len(rows)} schedules, {len(parts)} extrapolated; largest error {max(errors):.3%}, mean {mean(errors):.3%}; "
+        f"beyond its margin: {sum(abs(float(row['error'])) > float(row['margin']) + 5e-6 for row in parts)}; "
+        f"words differ: {sum(row['same_words'] != 'same' for row in rows)}; "
+        f"CPU seconds {sum(float(row['cpu_s']) for row in rows):,.0f}, "
+        f"exactly {sum(float(row['exact_cpu_s']) for row in rows):,.0f}"
+    )
+    return 0 if max(errors) <= MARGIN_SHARE and all(row["same_words"] == "same" for row in rows) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -17,6 +17,7 @@ Kind = Literal["INTEGER", "REAL", "TEXT"]
 FIGURES: dict[str, Kind] = {
     "latency_cycles": "INTEGER",
     "simulated_cycles": "INTEGER",
+    "extrapolated_share": "REAL",
     "analytical_cycles": "INTEGER",
     "timeloop_cycles": "INTEGER",
     "bound_cycles": "INTEGER",
@@ -111,6 +112,7 @@ def _figures(
     figures |= {
         "latency_cycles": result.cycles.total,
         "simulated_cycles": result.cycles.total,
+        "extrapolated_share": result.extrapolation.extrapolated_share if result.extrapolation else 0.0,
         "analytical_cycles": result.cycles.analytical,
         "bound_cycles": result.cycles.bound,
         "bound_by": result.cycles.bound_by,

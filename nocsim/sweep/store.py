@@ -28,7 +28,7 @@ from nocsim.sweep.points import Point
 from nocsim.sweep.spec import Sweep, SweepCounts
 
 APPLICATION_ID = 0x636F7361  # "cosa", in the header of the file
-LAYOUT = 1
+LAYOUT = 2
 INVALID = "InvalidArchitecture"
 """Kind of the error of a point that can never run."""
 

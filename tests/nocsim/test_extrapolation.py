@@ -24,12 +24,13 @@ from nocsim.extrapolate import Machine, run
 from nocsim.limits import Limits
 from nocsim.report import text
 from nocsim.result import Result
-from nocsim.sampling import Plan, Sampler, samples_for, spread
+from nocsim.estimate import Error, shift, standard_error, windows_for
+from nocsim.sampling import Plan, Sampler, settling_cycles
 from tests.nocsim.nests import architecture, random_schedule
 
 LAYER = Layer(name="long", R=1, S=1, P=256, Q=16, C=8, K=24, N=1)
 BOUNDS: dict[Dim, int] = {"P": 128, "K": 6, "C": 4}
-CASES = (("PKC", ["inputs"]), ("CPK", ["inputs", "outputs"]))
+CASES = (("PKC", ["inputs"]), ("PCK", ["inputs", "outputs"]))
 """Outer loops and what the global buffer keeps. Outputs stay, or partial sums leave and come back."""
 
 
@@ -50,7 +51,7 @@ def _long(order: str, machine: Architecture) -> Schedule:
 
 def _simulate(schedule: Schedule, *, exact: bool = False, ideal_memory: bool = False) -> Result:
     done = run(Machine(schedule, ideal_memory=ideal_memory), Limits(), None, exact=exact, steps_at_once=0)
-    return collect(done.accelerator, None, done.runs)
+    return collect(done.accelerator, None, done.runs, done.error)
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: case[0])
@@ -88,7 +89,10 @@ def test_the_result_says_how_much(pair: tuple[Result, Result]) -> None:
     assert part.simulated_steps == part.simulated_periods * part.steps_per_period < found.cycles.steps
     assert 0 < part.measured_periods <= part.simulated_periods
     assert part.extrapolated_share == 1 - part.simulated_cycles / found.cycles.total
-    assert part.standard_error_share <= 0.0015
+    assert part.standard_error_share is not None and part.shift_share is not None and part.margin_share is not None
+    error = Error(part.standard_error_share, part.shift_share)
+    assert part.margin_share == pytest.approx(3 * error.cycles) and part.margin_share <= 0.005
+    assert abs(found.cycles.total / exact.cycles.total - 1) <= part.margin_share + 1e-5
     assert f"EXTRAPOLATED: {part.simulated_steps:,} of {found.cycles.steps:,} steps" in text(found)
     assert "EXTRAPOLATED" not in text(exact)
 
@@ -129,7 +133,7 @@ def test_any_gaps_run_to_the_end(seed: int) -> None:
 def test_all_processes_skip_the_same() -> None:
     schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
     traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
-    plan = Sampler(traffic, traffic.compute_cycles, 0).plan()
+    plan = Sampler(traffic, 4 * traffic.compute_cycles).plan()
     assert plan is not None
     walked = sum(1 for _ in Odometer(traffic.step_loops, plan))
     assert walked == plan.simulated_steps < traffic.steps
@@ -151,29 +155,75 @@ def test_short_schedules_are_exact(small_job: Schedule) -> None:
 
 def test_no_plan_where_little_would_be_saved(small_job: Schedule) -> None:
     traffic = Traffic(small_job.layer, small_job.architecture, small_job.nest)
-    assert Sampler(traffic, traffic.compute_cycles, 0).plan() is None
+    assert Sampler(traffic, traffic.compute_cycles).plan() is None
     assert _simulate(small_job).method == "exact"
 
 
-def test_uncertain_runs_are_repeated_with_more_periods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here with so many that all are simulated in the end."""
+def test_uncertain_runs_end_in_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is certain enough here: windows grow until it is better to simulate all."""
     schedule = _long("PKC", architecture([["weights", "inputs", "outputs"]], buffer_keeps=["inputs"]))
-    monkeypatch.setattr(extrapolate, "_is_sure", lambda accelerator, _: accelerator.plan is None)
-    monkeypatch.setattr(extrapolate, "samples_for", lambda plan, *_: [plan.count] * len(plan.counts))
+    monkeypatch.setattr(extrapolate, "MARGIN_SHARE", 1e-9)
     sure = run(Machine(schedule, ideal_memory=True), Limits(), None, exact=False, steps_at_once=0)
-    assert sure.runs == 2 and sure.accelerator.plan is None
+    assert sure.runs > 1 and sure.accelerator.plan is None and sure.error is None
     assert (
         sure.accelerator.end_cycle
         == run(Machine(schedule, ideal_memory=True), Limits(), None, exact=True).accelerator.end_cycle
     )
 
 
-def test_spread_and_samples() -> None:
-    plan = Plan((10,), 1, tuple((n, 1) for n in range(6)), {1: 0, 2: 0, 3: 1, 4: 1}, (4, 4), 1)
-    found = spread(plan, {1: 10.0, 2: 14.0, 3: 5.0, 4: 5.0})
-    assert list(found.deviations) == pytest.approx([8**0.5, 0.0])
-    assert found.standard_error_cycles == pytest.approx((4 * 2 * 8 / 2) ** 0.5)
-    assert samples_for(plan, found, 2.0)[0] in (32, 33)
+def test_rounds_measure_what_the_ones_before_did_and_more() -> None:
+    schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
+    traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
+    sampler = Sampler(traffic, 4 * traffic.compute_cycles)
+    first = sampler.plan()
+    assert first is not None
+    more = sampler.refined(first, first.windows + 8, 2)
+    assert more is not None and more.settling == 2 and more.windows == first.windows + 8
+    head = min(number for number in more.kinds)
+    assert {number for number in first.kinds if number >= head} - set(more.kinds) <= set(
+        range(first.count - head, first.count)
+    )
+    for plan in (first, more):
+        simulated = {number for number, _ in plan.periods}
+        warm = next(number for number in range(plan.count) if number in plan.kinds) // plan.settling
+        for number in plan.kinds:
+            assert {number - warm * plan.settling, number - 1, number + 1} <= simulated
+        weights = dict(plan.periods)
+        for kind, count in enumerate(plan.counts):
+            assert sum(weights[number] for number, own in plan.kinds.items() if own == kind) == count
+
+
+def test_a_memory_that_is_slower_than_a_port_settles_later() -> None:
+    schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
+    traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
+    assert settling_cycles(traffic, 0.5) > settling_cycles(traffic) > 200
+
+
+PLAN = Plan((30,), 1, tuple((n, 1) for n in range(12)), {1: 0, 2: 0, 5: 0, 6: 0, 8: 1, 9: 1}, (20, 8), 1, 3)
+"""Windows of periods 1 and 2, 5 and 6, 8 and 9."""
+
+
+def test_standard_error_of_alike_and_different_periods() -> None:
+    alike = {1: 10.0, 2: 10.0, 5: 10.0, 6: 10.0, 8: 5.0, 9: 5.0}
+    assert standard_error(PLAN, alike) == 0
+    # Windows of a slow period and a fast one say more than two slow ones and two fast ones.
+    even = standard_error(PLAN, alike | {1: 12.0, 2: 8.0, 5: 12.0, 6: 8.0})
+    uneven = standard_error(PLAN, alike | {1: 12.0, 2: 12.0, 5: 8.0, 6: 8.0})
+    assert 0 < even < uneven
+    # A single kind: by the textbook, with the periods of a window as one.
+    whole = Plan((24,), 1, (), {n: 0 for n in range(1, 5)}, (20,), 1, 1)
+    alone = replace(whole, kinds={1: 0, 3: 0, 5: 0, 7: 0})
+    cycles = {1: 12.0, 3: 8.0, 5: 12.0, 7: 8.0}
+    assert standard_error(alone, cycles) == pytest.approx((20 * 16 * (16 / 3) / 4) ** 0.5, rel=0.03)
+
+
+def test_shift_and_windows() -> None:
+    before = {1: 10.0, 5: 10.0, 8: 5.0}
+    now = {1: 11.0, 2: 50.0, 5: 12.0, 6: 50.0, 8: 5.0, 9: 70.0}
+    assert shift(PLAN, now, before) == pytest.approx(20 * 1.5)
+    assert Error(3.0, 8.0).cycles == pytest.approx(5.0) and Error(3.0, None).cycles == 3.0
+    assert windows_for(PLAN, Error(10.0, None), 100.0) == 1
+    assert 3 < windows_for(PLAN, Error(10.0, None), 5.0) < windows_for(PLAN, Error(10.0, None), 1.0) <= 3 * 5
 
 
 def test_scaled_parts_keep_their_sum() -> None:
@@ -185,7 +235,7 @@ def test_scaled_parts_keep_their_sum() -> None:
 def test_limits_make_partial_results() -> None:
     schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
     done = run(Machine(schedule, ideal_memory=True), Limits(time_limit_seconds=0), None, exact=False, steps_at_once=0)
-    found = collect(done.accelerator, None, done.runs)
+    found = collect(done.accelerator, None, done.runs, done.error)
     assert found.ended == "time_limit" and found.method == "extrapolated" and found.simulated_over_bound is None
     for pe in found.pes:
         parts = (pe.computing, pe.waiting_inputs, pe.waiting_weights, pe.waiting_partial_sums, pe.drain, pe.idle)
