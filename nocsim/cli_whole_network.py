@@ -60,9 +60,10 @@ def text(result: NetworkResult, layers: int) -> str:
     ]
     for run in result.layers:
         ratio = run.simulated_cycles / run.analytical_cycles
+        simulated_cycles = ("~" if run.method == "extrapolated" else "") + f"{run.simulated_cycles:,}"
         lines.append(
             f"{run.layer[:21]:22}{run.count:>4}{run.compute_only_cycles:>12,}{run.analytical_cycles:>12,}"
-            f"{('~' if run.method == 'extrapolated' else '') + f'{run.simulated_cycles:,}':>12}{ratio:>7.2f}{run.mac_utilisation:>7.1%}"
+            f"{simulated_cycles:>12}{ratio:>7.2f}{run.mac_utilisation:>7.1%}"
         )
     compute, analytical, simulated = (
         result.total(field) for field in ("compute_only_cycles", "analytical_cycles", "simulated_cycles")

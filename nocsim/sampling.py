@@ -115,7 +115,7 @@ class Sampler:
         return best if best is not None and best.simulated_steps <= self._traffic.steps * _WORTH_TRYING else None
 
     def refined(self, plan: Plan, windows: int, settling: int) -> Plan | None:
-        """All that `plan` measures and more, in so many windows, each settling for longer; None if it saves too little."""
+        """All that `plan` measures and more, in so many windows that settle so often; None if that saves too little."""
         division = self._division(plan.bounds, plan.share)
         found = self._at(division, frozenset(plan.kinds), plan.windows, max(0, windows - plan.windows), settling)
         return found if found is not None and found.simulated_steps <= self._traffic.steps * _WORTH_IT else None
@@ -196,7 +196,8 @@ def _plan(
     if len(simulated) == count:
         return None
     weights = dict.fromkeys([*range(head), *range(count - head, count)], 1)
-    kinds, counts = {}, []
+    kinds: dict[int, int] = {}
+    counts: list[int] = []
     for own in members.values():
         found = [number for number in own if number in measured]
         each, more = divmod(len(own), len(found))

@@ -15,16 +15,15 @@ from cosa.mappers.search import Budget
 from cosa.networks import load_network
 from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from cosa.workload import Dim, Layer
-from nocsim import extrapolate
 from nocsim.accelerator import Accelerator
 from nocsim.accounts import accounts, scaled
 from nocsim.collect import collect
 from nocsim.dataflow import Odometer, fetches, visits
+from nocsim.estimate import Error, shift, standard_error, windows_for
 from nocsim.extrapolate import Machine, run
 from nocsim.limits import Limits
 from nocsim.report import text
 from nocsim.result import Result
-from nocsim.estimate import Error, shift, standard_error, windows_for
 from nocsim.sampling import Plan, Sampler, settling_cycles
 from tests.nocsim.nests import architecture, random_schedule
 
@@ -159,16 +158,13 @@ def test_no_plan_where_little_would_be_saved(small_job: Schedule) -> None:
     assert _simulate(small_job).method == "exact"
 
 
-def test_uncertain_runs_end_in_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is certain enough here: windows grow until it is better to simulate all."""
-    schedule = _long("PKC", architecture([["weights", "inputs", "outputs"]], buffer_keeps=["inputs"]))
-    monkeypatch.setattr(extrapolate, "MARGIN_SHARE", 1e-9)
+def test_uncertain_runs_end_in_the_exact_one() -> None:
+    """Periods differ so much here that more than half of them would be needed."""
+    schedule = _long("PCK", architecture([["weights", "inputs", "outputs"]], buffer_keeps=["inputs"]))
     sure = run(Machine(schedule, ideal_memory=True), Limits(), None, exact=False, steps_at_once=0)
     assert sure.runs > 1 and sure.accelerator.plan is None and sure.error is None
-    assert (
-        sure.accelerator.end_cycle
-        == run(Machine(schedule, ideal_memory=True), Limits(), None, exact=True).accelerator.end_cycle
-    )
+    exact = run(Machine(schedule, ideal_memory=True), Limits(), None, exact=True)
+    assert sure.accelerator.end_cycle == exact.accelerator.end_cycle
 
 
 def test_rounds_measure_what_the_ones_before_did_and_more() -> None:
@@ -211,7 +207,7 @@ def test_standard_error_of_alike_and_different_periods() -> None:
     uneven = standard_error(PLAN, alike | {1: 12.0, 2: 12.0, 5: 8.0, 6: 8.0})
     assert 0 < even < uneven
     # A single kind: by the textbook, with the periods of a window as one.
-    whole = Plan((24,), 1, (), {n: 0 for n in range(1, 5)}, (20,), 1, 1)
+    whole = Plan((24,), 1, (), dict.fromkeys(range(1, 5), 0), (20,), 1, 1)
     alone = replace(whole, kinds={1: 0, 3: 0, 5: 0, 7: 0})
     cycles = {1: 12.0, 3: 8.0, 5: 12.0, 7: 8.0}
     assert standard_error(alone, cycles) == pytest.approx((20 * 16 * (16 / 3) / 4) ** 0.5, rel=0.03)
