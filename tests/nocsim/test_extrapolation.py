@@ -228,14 +228,25 @@ def test_scaled_parts_keep_their_sum() -> None:
     assert scaled({"a": 0}, 5) == {"a": 0}
 
 
+def _interrupt(share: float, _: int) -> None:
+    assert 0 <= share <= 1
+    raise KeyboardInterrupt
+
+
 def test_limits_make_partial_results() -> None:
-    schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
+    schedule = _long("PCK", architecture([["weights", "inputs", "outputs"]]))
     done = run(Machine(schedule, ideal_memory=True), Limits(time_limit_seconds=0), None, exact=False, steps_at_once=0)
     found = collect(done.accelerator, None, done.runs, done.error)
     assert found.ended == "time_limit" and found.method == "extrapolated" and found.simulated_over_bound is None
     for pe in found.pes:
         parts = (pe.computing, pe.waiting_inputs, pe.waiting_weights, pe.waiting_partial_sums, pe.drain, pe.idle)
         assert min(parts) >= 0 and sum(parts) == found.cycles.total
+    done = run(
+        Machine(schedule, ideal_memory=True), Limits(keep_interrupted=True), _interrupt, exact=False, steps_at_once=0
+    )
+    found = collect(done.accelerator, None, done.runs, done.error)
+    assert found.ended == "interrupted" and found.extrapolation is not None and found.extrapolation.margin_share is None
+    assert "off by" not in text(found)
     limited = nocsim.simulate(schedule, max_cycles=3000)
     assert limited.method == "exact" and limited.cycles.total == 3000
 
