@@ -86,7 +86,8 @@ def _simulator(constants: Constants) -> Judge:
         return float(evaluator.predicted_cycles(loads, constants)[0])
 
     def run(schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None, most: int | None) -> list[int | None]:
-        return simulate_all(schedules, pool, Limit(max_cycles=most, exact=True))
+        ends = simulate_all(schedules, pool, Limit(max_cycles=most, exact=True))
+        return [end.cycles if end else None for end in ends]
 
     return Judge("simulator", predict, machine_bound, run)
 

@@ -131,8 +131,7 @@ class _Runs:
                 if one not in worth:
                     self._note(one, "skipped", None)
                     continue
-                end = next(found)
-                cycles = end.cycles if end else None
+                cycles = next(found)
                 self._note(one, "stopped" if cycles is None else "simulated", cycles)
                 if cycles is not None and (self.best is None or cycles < self.best[1]):
                     self.best = one, cycles
