@@ -105,7 +105,17 @@ def _options(constants: Constants) -> dict[str, dict[str, Any]]:
         "long_steps": network(cycles_per_step=steps * _STEP_FACTOR),
         "few_reloads": network(reloads=max(reloads, 0.1) * _RELOAD_FACTOR),
         "loads_only": network(
-            floor=1.0, compute=0.0, dram_out=0.0, dram_in=0.0, to_pes=0.0, reloads=0.0, first_step=0.0, last_out=0.0
+            floor=1.0,
+            compute=0.0,
+            dram_out=0.0,
+            dram_in=0.0,
+            to_pes=0.0,
+            reloads=0.0,
+            reductions=0.0,
+            late=0.0,
+            shared=0.0,
+            first_in=0.0,
+            last_out=0.0,
         ),
         "analytical": {"objective": "latency", "model": "analytical"},
         "published": {"objective": "cosa"},

@@ -42,7 +42,8 @@ class Fit(Model):
 
 
 class Constants(FileModel):
-    """Weights of the prediction: the largest load (`floor`), single loads, one step, the last tile, and every step.
+    """Weights of the prediction: the largest load (`floor`), single loads, reductions, what shares links, weights that
+    keep inputs waiting, the first and the last tile, and every step.
 
     The defaults were fitted on runs of `simba_4x4` (docs/reference/machine-program.md); all but `cycles_per_step` are
     cycles a flit or cycles a cycle. `dram_bytes_per_cycle`: what the DRAM's data bus carries (null: its port alone
@@ -51,15 +52,18 @@ class Constants(FileModel):
 
     kind: Literal["network_constants"] = "network_constants"
     schema_version: Annotated[Literal[1], WHOLE] = 1
-    floor: Weight = 0.6
-    compute: Weight = 0.02
-    dram_out: Weight = 0.14
-    dram_in: Weight = 0.58
-    to_pes: Weight = 0.38
-    reloads: Weight = 0.23
-    first_step: Weight = 0.8
-    last_out: Weight = 0.6
-    cycles_per_step: Weight = 30.0
+    floor: Weight = 0.76
+    compute: Weight = 0.04
+    dram_out: Weight = 0.07
+    dram_in: Weight = 0.33
+    to_pes: Weight = 0.17
+    reloads: Weight = 0.33
+    reductions: Weight = 0.06
+    shared: Weight = 0.24
+    late: Weight = 0.16
+    first_in: Weight = 1.1
+    last_out: Weight = 1.8
+    cycles_per_step: Weight = 0.5
     dram_bytes_per_cycle: Annotated[float, Field(gt=0)] | None = None
     fit: Fit | None = None
 

@@ -4,15 +4,16 @@ The counts are those of `cosa.analytical.traffic` (exact convention), vectorised
 strides and dilations, or an output and a filter loop stand side by side over PEs, shared words are estimated.
 Loads are in flits, headers and partly filled flits counted; compute in cycles. Two figures follow:
 
-* `floor_cycles`: the largest load, each with what must come before or after it; no run takes less.
-* `predicted_cycles`: a sum with fitted weights (`Constants`), no proof: floor, single loads, one step, the last tile,
-  and every step.
+* `floor_cycles`: the largest load, each with what must come before it (filling) and after it (draining); no run takes
+  less.
+* `predicted_cycles`: a sum with fitted weights (`Constants`), no proof: floor, single loads, what shares
+  links, weights that keep inputs waiting, the first and the last tile, and every step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,19 @@ import numpy.typing as npt
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.loads import flits
-from cosa.analytical.tiles import axes
+from cosa.analytical.routes import endpoint
+from cosa.analytical.shapes import Boundary, Shape
 from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture
 from cosa.errors import InputError
+from cosa.noc import Noc
 from cosa.workload import DIMS, RELEVANT, TENSORS, Layer, Tensor
 
 Array = npt.NDArray[Any]
+
+
+CHAIN_EXPONENT = 0.65
+"""Hops of a chain of n PEs are about this power of n: 2.5 of 4, 6 of 16, 15 of 64."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +43,17 @@ class NetworkLoads:
 
     compute: cycles, pipeline latency of every step included. gb_out, gb_in, dram_out, dram_in, pe_in: flits at ports of
     the global buffer, the DRAM and the busiest PE. to_pes: flits from the memories to PEs, which share the links at
-    the memories' router. dram_bytes: bytes at the DRAM. partial: flits of partial sums that come back to a PE.
-    first_in: flits of the first tiles from DRAM, before which nothing can be computed. first_step: one step: its inputs
-    to the PEs, its compute, its outputs away. last_out: the last tile from the global buffer to DRAM. steps: number.
+    the memories' router. link: those of them that one of these links carries at least. dram_bytes: bytes at the DRAM.
+    shared: flits of weights from DRAM and of operands from the global buffer that go to PEs, the smaller of the two: as
+    many of each want the same links at a time. late: flits of weights where they come in several goes while inputs
+    stream through the global buffer: those wait behind them at the DRAM port. partial: flits of partial sums that come
+    back to a PE. chain: flits of partial sums from PE to PE, one hop after the other. steps: number.
+
+    Filling: first_in: flits of the first tiles from DRAM to the global buffer, before which it sends none. start:
+    cycles before the last PE has its first tiles. prefetched: flits that the global buffer has sent by then at most.
+    before_writes: cycles before the first output goes to DRAM. Draining: last_out: the last tile from the global buffer
+    to DRAM. tail: the last outputs of a PE, and last_out. weights: flits of weights from DRAM (0 where the global
+    buffer keeps them); last_weights: cycles computed with the last ones.
     """
 
     compute: Array
@@ -49,134 +64,46 @@ class NetworkLoads:
     dram_in: Array
     pe_in: Array
     to_pes: Array
+    link: Array
     dram_bytes: Array
     partial: Array
+    shared: Array
+    late: Array
+    chain: Array
     first_in: Array
-    first_step: Array
+    start: Array
+    prefetched: Array
+    before_writes: Array
     last_out: Array
-
-
-@dataclass(frozen=True)
-class Boundary:
-    """One tensor at one store, [mapping]: words of the tile, words fetched and tiles held over the run."""
-
-    tile: Array
-    fetched: Array
-    visits: Array
-
-
-class Shape:
-    """The loops of many mappings by level: temporal ones from the inside out, spatial ones by dimension."""
-
-    def __init__(self, layer: Layer, architecture: Architecture, batch: MappingBatch) -> None:
-        self.layer, self.architecture = layer, architecture
-        mappings, levels = batch.temporal_dims.shape[:2]
-        self.dims = batch.temporal_dims[:, :, ::-1].astype(np.int64)
-        self.bounds = batch.temporal_bounds[:, :, ::-1].astype(np.float64)
-        self.spatial = np.ones((mappings, levels, len(DIMS)))
-        self.temporal = np.ones((mappings, levels, len(DIMS)))
-        rows = np.arange(mappings)
-        for level in range(levels):
-            for slot in range(batch.spatial_dims.shape[2]):
-                self.spatial[rows, level, batch.spatial_dims[:, level, slot]] *= batch.spatial_bounds[:, level, slot]
-            for slot in range(batch.temporal_dims.shape[2]):
-                self.temporal[rows, level, batch.temporal_dims[:, level, slot]] *= batch.temporal_bounds[:, level, slot]
-        self.both = self.spatial * self.temporal
-        # Extent of every dimension over the levels further in than one.
-        self.inside = np.concatenate([np.ones((mappings, 1, len(DIMS))), self.both.cumprod(axis=1)], axis=1)
-        self.compute = self.temporal.prod(axis=(1, 2))
-
-    def groups(self, tensor: Tensor, levels: range) -> Array:
-        """Groups of instances below some levels that need different words (inputs: positions at least)."""
-        found = np.ones(len(self.dims))
-        for level in levels:
-            for axis in axes(self.layer, tensor):
-                sides = [self.spatial[:, level, DIMS.index(dim)] for dim in axis]
-                if len(sides) == 1:
-                    found = found * sides[0]
-                else:
-                    strides = [scale * self.inside[:, level, DIMS.index(dim)] for dim, scale in axis.items()]
-                    same = (strides[0] == strides[1]) & (sides[0] > 1) & (sides[1] > 1)
-                    found = found * np.where(same, sides[0] + sides[1] - 1, sides[0] * sides[1])
-        return found
-
-    def boundary(self, tensor: Tensor, store: int) -> Boundary:
-        """The tile of a level and how it changes as the loops outside step; -1: the words of one MAC."""
-        layer = self.layer
-        tile_extents = self.inside[:, store + 1]
-        all_axes = axes(layer, tensor)
-        all_extents = [[tile_extents[:, DIMS.index(dim)] for dim in axis] for axis in all_axes]
-        touched = [
-            shared_positions(list(axis.values()), extents, np.zeros(len(tile_extents)))
-            for axis, extents in zip(all_axes, all_extents, strict=True)
-        ]
-        tile = np.prod(touched, axis=0)
-        axis_of = np.full(len(DIMS), -1)
-        scale_of = np.zeros(len(DIMS))
-        for number, axis in enumerate(all_axes):
-            for dim, scale in axis.items():
-                axis_of[DIMS.index(dim)], scale_of[DIMS.index(dim)] = number, scale
-        halo = self.architecture.machine.halo_reuse
-        rows = np.arange(len(self.dims))
-        stride = tile_extents.copy()
-        behind = [np.zeros(len(rows)) for _ in all_axes]
-        inner = np.ones(len(rows))
-        total = np.ones(len(rows))
-        for level in range(store + 1, self.dims.shape[1]):
-            total = total * self.temporal[:, level].prod(axis=1)
-        if store < 0:  # every iteration takes new words
-            return Boundary(tile, tile * total, total)
-        fetched, visits = tile.copy(), np.ones(len(rows))
-        for level in range(store + 1, self.dims.shape[1]):
-            stride = stride * self.spatial[:, level]
-            for slot in range(self.dims.shape[2]):
-                number_of, bound = self.dims[:, level, slot], self.bounds[:, level, slot]
-                if (bound == 1).all():
-                    continue
-                step = stride[rows, number_of] * scale_of[number_of]
-                moved = np.zeros(len(rows), bool)
-                shared = np.ones(len(rows))
-                for number in range(len(all_axes)):
-                    mine = axis_of[number_of] == number
-                    shift = np.abs(np.where(mine, step, 0) - behind[number])
-                    moved |= shift > 0
-                    scales = list(all_axes[number].values())
-                    shared = shared * shared_positions(scales, all_extents[number], shift)
-                    behind[number] = behind[number] + np.where(mine, (bound - 1) * step, 0)
-                times = total / inner * (bound - 1) / bound
-                new = np.where(moved, tile - (shared if halo else 0), 0)
-                fetched = fetched + times * new
-                visits = visits + times * moved * (bound > 1)
-                inner = inner * bound
-                stride[rows, number_of] *= bound
-        return Boundary(tile, fetched, visits)
-
-
-def shared_positions(scales: Sequence[int], extents: Sequence[Array], shift: Array) -> Array:
-    """Positions on an axis that a tile and the same tile so far away both touch (shift 0: the tile's positions).
-
-    Exact where one of the two loops of a window goes in steps of 1: the other's steps leave gaps where the first is
-    shorter than they are. Else the share of the common span.
-    """
-    if len(scales) == 1:
-        found: Array = np.maximum(0, extents[0] - shift)
-        return found
-    (coarse, many), (fine, few) = sorted(zip(scales, extents, strict=True), key=lambda pair: -pair[0])
-    span = 1 + coarse * (many - 1) + fine * (few - 1)
-    common = np.maximum(0, span - shift)
-    if fine != 1:
-        found = np.round(np.minimum(span, many * few) * common / span)
-        return found
-    whole, rest = np.divmod(shift, coarse)
-    same = np.maximum(0, few - rest) * np.maximum(0, many - whole)
-    next_one = np.maximum(0, few - coarse + rest) * np.maximum(0, many - whole - 1)
-    found = np.where(few < coarse, same + next_one, common)
-    return found
+    tail: Array
+    weights: Array
+    last_weights: Array
 
 
 def has_one_buffer(architecture: Architecture) -> bool:
     """Whether the mesh lies under the level next to the DRAM: the machine whose loads are counted here."""
     return architecture.noc is not None and architecture.mesh_level == len(architecture.levels) - 2
+
+
+def reduction_hops(pes: Array) -> Array:
+    """About how many hops a chain of reductions has in a square of so many PEs, along a row and down a column."""
+    found: Array = np.where(pes > 1, pes**CHAIN_EXPONENT, 0.0)
+    return found
+
+
+def busiest_link_share(noc: Noc) -> float:
+    """Part of the operands that one link next to the memories carries at least; 0 where that is not known.
+
+    Routes go along the row first. With all memories at one router in the last column, what is for PEs of other columns
+    leaves along the row. PEs are used from the first column on, so the last one has its even share of them at most;
+    a multicast passes the link unless all its PEs are there.
+    """
+    ports = (*noc.global_buffer_ports, *noc.dram_ports)
+    routers = {endpoint(noc, port)[:2] for port in ports}
+    if len(noc.global_buffer_ports) > 1 or len(noc.dram_ports) > 1 or len(routers) > 1:
+        return 0.0
+    column = next(iter(routers))[0]
+    return (noc.pe_columns - 1) / noc.pe_columns if column == noc.pe_columns - 1 else 0.0
 
 
 def waits_for_tiles(architecture: Architecture) -> int:
@@ -210,13 +137,10 @@ class NetworkEvaluator:
         found: Array = flits(self.noc, np.ceil(words * bits / 8))
         return found
 
-    def _sent(self, boundary: Boundary, groups: Array, bits: int) -> Array:
-        """Flits of all transfers of an operand; strips are taken to be alike."""
-        first = self.flits(boundary.tile, bits)
-        later = np.maximum(boundary.visits - 1, 1)
-        each = self.flits((boundary.fetched - boundary.tile) / later, bits)
-        found: Array = groups * (first + np.where(boundary.visits > 1, (boundary.visits - 1) * each, 0))
-        return found
+    def _boundary(self, shape: Shape, tensor: Tensor, store: int) -> Boundary:
+        """What a node (store below the mesh: a PE) fetches of a tensor."""
+        inside = shape.groups(tensor, range(store + 1, self.mesh))
+        return shape.boundary(tensor, store, inside, partial(self.flits, bits=self.bits[tensor]))
 
     def loads(self, batch: MappingBatch) -> NetworkLoads:
         """Loads of every mapping."""
@@ -243,53 +167,63 @@ class NetworkEvaluator:
         mappings = len(batch)
         zero = np.zeros(mappings)
         gb_out, gb_in, dram_out, dram_in, to_pes, pe_in = (zero.copy() for _ in range(6))
-        dram_bytes, first_in, first_step = zero.copy(), zero.copy(), zero.copy()
-        steps = np.ones(mappings)
+        dram_bytes, first_in, prefetched, weights = (zero.copy() for _ in range(4))
+        ports_gb, ports_dram = len(self.noc.global_buffer_ports), len(self.noc.dram_ports)
+        start, waits_for_buffer, streams = zero.copy(), zero.copy(), zero.copy()
+        steps_of = {tensor: self._steps(shape, tensor, stores[tensor]) for tensor in TENSORS}
+        steps = np.maximum.reduce(list(steps_of.values()))
+        compute = shape.compute + steps * self.architecture.pe.pipeline_latency_cycles
         for tensor in ("weights", "inputs"):
             bits, store = self.bits[tensor], stores[tensor]
-            own = shape.boundary(tensor, store)
-            inside = shape.groups(tensor, range(store + 1, self.mesh))
-            tile = Boundary(own.tile * inside, own.fetched * inside, own.visits)
+            own = self._boundary(shape, tensor, store)
             groups = shape.groups(tensor, range(self.mesh, self.mesh + 1))
-            sent = self._sent(tile, groups, bits)
-            steps = np.maximum(steps, self._steps(shape, tensor, store))
+            sent = groups * own.flits
             to_pes += sent
             pe_in += sent / groups
-            first = groups * self.flits(tile.tile, bits)
+            first = groups * self.flits(own.tile, bits)
             if buffered[tensor]:
                 gb_out += sent
-                first_step += first
-                far = shape.boundary(tensor, self.mesh)
-                moved = self._sent(far, np.ones(mappings), bits)
-                gb_in += moved
-                dram_out += moved
+                far = self._boundary(shape, tensor, self.mesh)
+                if tensor == "inputs":
+                    streams = self._steps(shape, tensor, self.mesh)
+                gb_in += far.flits
+                dram_out += far.flits
                 dram_bytes += far.fetched * bits / 8
-                first_in += self.flits(far.tile, bits)
+                first_far = self.flits(far.tile, bits)
+                start += first_far / ports_dram
+                first_in += first_far / ports_dram
+                waits_for_buffer = np.maximum(waits_for_buffer, first_far / ports_dram + first / ports_gb)
+                sets = self.architecture.levels[store].buffers if store >= 0 else 1
+                prefetched += (sets * first + first - first / groups) / ports_gb
             else:
                 dram_out += sent
-                dram_bytes += groups * tile.fetched * bits / 8
-                first_in += first
+                dram_bytes += groups * own.fetched * bits / 8
+                start += first / ports_dram
+                weights += sent / ports_dram if tensor == "weights" else 0.0
+        operands, from_buffer = to_pes.copy(), gb_out / ports_gb
+        start = np.maximum(start, waits_for_buffer) * waits_for_tiles(self.architecture)
         store = stores["outputs"]
-        own = shape.boundary("outputs", store)
-        inside = shape.groups("outputs", range(store + 1, self.mesh))
+        own = self._boundary(shape, "outputs", store)
         groups = shape.groups("outputs", range(self.mesh, self.mesh + 1))
-        steps = np.maximum(steps, self._steps(shape, "outputs", store))
-        tile_words, bits = own.tile * inside, self.bits["outputs"]
+        tile_words, bits = own.tile, self.bits["outputs"]
         all_words = float(np.prod([self.layer.bounds[dim] for dim in DIMS if dim in RELEVANT["outputs"]]))
         pes = shape.spatial[:, self.mesh].prod(axis=1)
         distinct = self._distinct(shape, store)
+        tile_flits = self.flits(tile_words, self.partial_bits)
         final = groups * distinct * self.flits(tile_words, bits)
         again = np.maximum(0, own.visits - distinct)
-        partial = groups * again * self.flits(tile_words, self.partial_bits)
-        reduced = own.visits * self.flits(tile_words, self.partial_bits) * np.minimum(1, pes / groups - 1)
-        pe_in += partial / groups + reduced
-        to_pes += partial
-        first_step += shape.compute / steps + groups * self.flits(tile_words, bits)
-        last_out = zero.copy()
+        again_in = groups * again * tile_flits
+        reduced = own.visits * tile_flits * np.minimum(1, pes / groups - 1)
+        chain = own.visits * tile_flits * reduction_hops(pes / groups)
+        pe_in += again_in / groups + reduced
+        to_pes += again_in
+        step = compute / steps
+        last_out, before_writes = zero.copy(), step
+        last_of_pe = self.flits(tile_words, min(bits, self.partial_bits))
         if buffered["outputs"]:
-            gb_in += final + partial
-            gb_out += partial
-            far = shape.boundary("outputs", self.mesh)
+            gb_in += final + again_in
+            gb_out += again_in
+            far = self._boundary(shape, "outputs", self.mesh)
             far_distinct = self._distinct(shape, self.mesh)
             far_final = far_distinct * self.flits(far.tile, bits)
             far_partial = np.maximum(0, far.visits - far_distinct) * self.flits(far.tile, self.partial_bits)
@@ -298,35 +232,44 @@ class NetworkEvaluator:
             dram_in += far_final + far_partial
             dram_out += far_partial
             spilled = np.maximum(0, far.visits - far_distinct) * far.tile * self.partial_bits / 8
-            last_out += self.flits(far.tile, bits)
+            last_out += self.flits(far.tile, bits) / min(ports_gb, ports_dram)
+            # All PEs have finished their part of its first tile.
+            before_writes = start + compute / self._steps(shape, "outputs", self.mesh) + last_of_pe
         else:
-            dram_in += final + partial
-            dram_out += partial
+            dram_in += final + again_in
+            dram_out += again_in
             spilled = groups * again * tile_words * self.partial_bits / 8
         dram_bytes += all_words * bits / 8 + 2 * spilled
-        compute = shape.compute + steps * self.architecture.pe.pipeline_latency_cycles
-        ports = {"gb": len(self.noc.global_buffer_ports), "dram": len(self.noc.dram_ports)}
         return NetworkLoads(
             compute=compute,
             steps=steps,
-            gb_out=gb_out / ports["gb"],
-            gb_in=gb_in / ports["gb"],
-            dram_out=dram_out / ports["dram"],
-            dram_in=dram_in / ports["dram"],
+            gb_out=gb_out / ports_gb,
+            gb_in=gb_in / ports_gb,
+            dram_out=dram_out / ports_dram,
+            dram_in=dram_in / ports_dram,
             pe_in=pe_in,
-            to_pes=to_pes / max(ports.values()),
+            to_pes=to_pes / max(ports_gb, ports_dram),
+            link=operands * busiest_link_share(self.noc),
             dram_bytes=dram_bytes,
-            partial=partial,
-            first_in=first_in / ports["dram"],
-            first_step=first_step,
-            last_out=last_out / ports["gb"],
+            partial=again_in,
+            shared=np.minimum(weights, from_buffer),
+            chain=chain,
+            late=weights * ((steps_of["weights"] >= 2) & (streams >= 2 * steps_of["weights"])),
+            first_in=first_in,
+            start=start,
+            prefetched=prefetched + again_in / ports_gb if buffered["outputs"] else prefetched,
+            before_writes=before_writes,
+            last_out=last_out,
+            tail=last_of_pe + last_out,
+            weights=weights,
+            last_weights=compute / steps_of["weights"],
         )
 
     def _steps(self, shape: Shape, tensor: Tensor, store: int) -> Array:
         """Iterations of the loops at and outside the innermost one that moves a tensor's tile."""
         rows = np.arange(len(shape.dims))
         relevant = np.array([dim in RELEVANT[tensor] for dim in DIMS])
-        moving = np.full(len(rows), store < 0)
+        moving = np.zeros(len(rows), bool)
         steps = np.ones(len(rows))
         for level in range(store + 1, shape.dims.shape[1]):
             for slot in range(shape.dims.shape[2]):
@@ -344,19 +287,25 @@ class NetworkEvaluator:
     def floor_cycles(self, loads: NetworkLoads, dram_bytes_per_cycle: float | None = None) -> Array:
         """What no run takes less than: the largest load, with what must come before it or after it.
 
-        All PEs wait for their first tiles, and the last of those to come has passed the DRAM port after all the others:
-        only then that PE begins (where compute starts with the first word, it need not wait). What comes last from DRAM
-        is still computed with; what comes last into the global buffer still goes on to DRAM.
+        * All PEs wait for their first tiles, and the last of those to come has passed the DRAM port after all the
+          others: only then that PE begins. (Where compute starts with the first word, it need not wait.) It computes
+          everything, sends its outputs, and the global buffer sends its last tile when it is whole.
+        * What comes last from DRAM is still computed with; what comes last into a PE or the global buffer goes on.
+        * Before the last PE has begun, no tile of outputs in the global buffer is whole, so none has left; of inputs,
+          that PE has room for its sets only, and feeds serve all PEs in turn.
         """
         waits = waits_for_tiles(self.architecture)
         step = loads.compute / loads.steps
         candidates = [
-            loads.compute + waits * loads.first_in,
-            loads.dram_out + waits * step,
-            loads.gb_out,
-            loads.gb_in,
-            loads.dram_in + step,
-            loads.pe_in,
+            loads.start + loads.compute + loads.tail,
+            loads.dram_out + waits * step + loads.tail,
+            loads.weights + waits * loads.last_weights + loads.tail,
+            loads.link + waits * step + loads.tail,
+            loads.gb_out + loads.first_in,
+            loads.gb_out - loads.prefetched + loads.start,
+            loads.gb_in + loads.last_out,
+            loads.dram_in + loads.before_writes,
+            loads.pe_in + loads.tail,
         ]
         if dram_bytes_per_cycle is not None:
             candidates.append(loads.dram_bytes / dram_bytes_per_cycle)
@@ -380,7 +329,10 @@ class NetworkEvaluator:
             "dram_in": loads.dram_in,
             "to_pes": loads.to_pes,
             "reloads": loads.partial,
-            "first_step": loads.first_step,
+            "reductions": loads.chain,
+            "shared": loads.shared,
+            "late": loads.late,
+            "first_in": loads.first_in,
             "last_out": loads.last_out,
             "cycles_per_step": loads.steps,
         }

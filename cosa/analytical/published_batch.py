@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import PublishedConstants
-from cosa.analytical.network_batch import Shape
 from cosa.analytical.published_machine import (
     MOVED_BY,
     REDUCTIONS,
@@ -29,6 +28,7 @@ from cosa.analytical.published_machine import (
     require_published,
     resources,
 )
+from cosa.analytical.shapes import Shape
 from cosa.analytical.tiles import axes
 from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from cosa.errors import SolverError
-from cosa.mappers.figures import CostModel, CostProgram
+from cosa.mappers.figures import CostModel, CostProgram, fix_counts, free_counts
 from cosa.mappers.neighbours import Point
 from cosa.mappers.polish import SCORES, Score
 from cosa.mappers.ranking import Answer, Front, FrontPoint, Kept, Outcome, Ranking
@@ -32,6 +32,9 @@ from cosa.mip.solver import SolverResult, solve
 
 _FEASIBILITY = 1e-6
 """HiGHS keeps rows within this; a bound gives away as much for every power of a sum."""
+
+_LATENCY_SHARE = 0.6
+"""Of the time limit, where a floor is to be proven as well."""
 
 _INTERVAL_RATIO = 1.2
 MAX_ROUNDS = 12
@@ -42,6 +45,9 @@ _SMALL_COUNTS = 40
 """Counts up to which tiles are set aside one by one where the program has nothing left to tighten. A large program has
 too many equal ones for that to lift its bound."""
 
+
+_PATIENCE = 3
+"""Further rounds that may be needed for the gap at the pace of the last one; where it is more, rounds end."""
 
 _ROUNDS_EACH = 4
 """More of them for each further mapping asked for."""
@@ -75,6 +81,7 @@ class Search:
     _rankings: dict[str, Ranking] = field(default_factory=dict)
     _front: Front = field(default_factory=Front)
     _widened: set[bytes] = field(default_factory=set)
+    _floor_cycles: float | None = None
     _main: str = ""
     _set_aside: bool = False
     _rounds: int = 0
@@ -83,8 +90,12 @@ class Search:
     _deadline: float = 0.0
     _first_seconds: float = 0.0
 
-    def run(self, objective: str) -> Outcome:
+    def run(self, objective: str, floor: bool = False) -> Outcome:
         """Minimise ``latency`` (then energy), ``energy`` (then cycles) or ``edp``.
+
+        Parameters
+        ----------
+        floor: latency: prove as well what no mapping can run below, whatever is predicted.
 
         Raises
         ------
@@ -94,7 +105,10 @@ class Search:
         found = self._rankings[objective].entries[0]
         first = found.answer.figures
         program = self.model.program(first.cycles, first.energy_pj)
-        bound, stopped = {"latency": self._latency, "energy": self._energy, "edp": self._edp}[objective](program)
+        if objective == "latency":
+            bound, stopped = self._latency(program, floor)
+        else:
+            bound, stopped = {"energy": self._energy, "edp": self._edp}[objective](program)
         entries = self._rankings[objective].entries
         return Outcome(
             answers=[entry.answer for entry in entries],
@@ -106,6 +120,7 @@ class Search:
             first_seconds=self._first_seconds,
             best_seconds=entries[0].seconds,
             stopped_by=stopped,
+            floor_cycles=self._floor_cycles,
         )
 
     def front(self, points: int) -> tuple[list[FrontPoint], str]:
@@ -155,18 +170,6 @@ class Search:
             found.append(FrontPoint(answer, most, min(bound, answer.figures.energy_pj)))
         return found, next((reason for reason in ("time", "tight") if reason in reasons), "gap")
 
-    def floor(self, outcome: Outcome) -> float:
-        """Cycles that no mapping of the space can run below, whatever is predicted (network model only).
-
-        One solve; its bound holds at whatever gap time leaves.
-        """
-        figures = outcome.answer.figures
-        program = self.model.program(figures.cycles, figures.energy_pj)
-        # Time of its own: what the schedule took must not change what is proven.
-        self._deadline = time.perf_counter() + self.time_limit_seconds
-        bound, _ = self._rounds_of(program, program.floor, lambda: inf, "latency", self.gap, rounds=min(2, self.rounds))
-        return bound * program.cycles_unit
-
     def _begin(self, objective: str) -> None:
         self._started = time.perf_counter()
         self._deadline = self._started + self.time_limit_seconds
@@ -183,14 +186,37 @@ class Search:
 
     # Objectives
 
-    def _latency(self, program: CostProgram) -> tuple[float, str]:
+    def _latency(self, program: CostProgram, floor: bool) -> tuple[float, str]:
+        whole = self._deadline
+        if floor:
+            self._deadline = self._started + _LATENCY_SHARE * self.time_limit_seconds
+        self._touch_at(program, program.cycles, self._best("latency"))
         bound, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
-        if not self.settle_ties:
-            return bound, stopped
-        cycles = self._rankings["latency"].best
-        program.require(program.cycles <= cycles / program.cycles_unit * (1 + 1e-9) + _FEASIBILITY)
-        self._minimise(program, program.energy, program.energy_unit_pj, "latency", _TIE_GAP, cycles, rounds=1)
+        self._deadline = whole
+        if floor:
+            self._floor_cycles = self._floor(program)
+        if self.settle_ties:
+            cycles = self._rankings["latency"].best
+            program.require(program.cycles <= cycles / program.cycles_unit * (1 + 1e-9) + _FEASIBILITY)
+            self.model.keep_loads(program, self._best("latency"))
+            self._minimise(program, program.energy, program.energy_unit_pj, "latency", _TIE_GAP, cycles, rounds=1)
         return bound, stopped
+
+    def _floor(self, program: CostProgram) -> float:
+        """Cycles that no mapping of the space can run below (network model: whatever is predicted).
+
+        One solve; the bound holds at whatever gap time leaves.
+        """
+        if self._set_aside:
+            # What was cut off may have a low floor.
+            program = self.model.program(program.cycles_unit, program.energy_unit_pj)
+        least = self.model.floor_cycles(self._best("latency")) / program.cycles_unit
+        self._touch_at(program, program.floor, self._best("latency"))
+        bound, _ = self._rounds_of(program, program.floor, lambda: least, "latency", self.gap, rounds=1)
+        return min(bound, least) * program.cycles_unit
+
+    def _best(self, objective: str) -> Point:
+        return self._rankings[objective].entries[0].answer.point
 
     def _energy(self, program: CostProgram) -> tuple[float, str]:
         return self._minimise(program, program.energy, program.energy_unit_pj, "energy")
@@ -279,24 +305,21 @@ class Search:
         at_most_cycles: float | None = None,
         rounds: int | None = None,
     ) -> tuple[float, str]:
-        from pyomo.core import Objective
-
-        if program.model.component("objective") is not None:
-            program.model.del_component("objective")
-        program.model.objective = Objective(expr=expression)
+        self._set_objective(program, expression)
         score = SCORES[objective] if at_most_cycles is None else _energy_within(at_most_cycles)
         bound, margin = 0.0, _FEASIBILITY * (len(program.powers) + 10)
         for _ in range(rounds or self.rounds + _ROUNDS_EACH * (self.count - 1)):
             if self._time_is_up():
                 return bound, "time"
-            result = self._solve(program, gap)
+            result = self._better_than(program, expression, value(), gap)
             self._rounds += 1
+            best, before = value(), bound
             if result.bound is not None:
                 proven = result.bound - margin
                 # What was set aside is not below the best known.
                 bound = max(bound, min(proven, value()) if self._set_aside else proven)
             if not result.has_solution:
-                # Infeasible: nothing is better than the mapping that the rows were made from.
+                # Infeasible: nothing is better than the best known, or than the mapping that the rows were made from.
                 return (max(bound, value()), "gap") if result.status == "infeasible" else (bound, "time")
             factors = program.decode_bounds()
             point = self.model.neighbourhood.point(factors, program.orders.innermost(), program.decode_keeps())
@@ -309,17 +332,48 @@ class Search:
                 return bound, "gap"
             refined = sum(power.refine() for power in program.powers)
             listed = self.count > 1 and objective == self._main and self._rankings[objective].holds(point)
+            large = len(program.counts) > _SMALL_COUNTS
             if refined == 0 or listed:
                 if result.status != "optimal" and not listed:
                     return bound, "time"
-                if not listed and len(program.counts) > _SMALL_COUNTS:
+                if not listed and large:
                     return bound, "tight"
                 # The program is exact up to what it does not model, or has named what is on the list already: set these
                 # tiles aside, with their best orders.
                 self._consider_all_orders(point)
                 program.exclude(factors)
                 self._set_aside = True
+            elif large and self.count == 1 and value() == best and before > 0:
+                needed = value() / (1 + gap) - bound
+                if needed > _PATIENCE * (bound - before):
+                    return bound, "slow"
         return bound, "tight"
+
+    def _touch_at(self, program: CostProgram, expression: Expression, point: Point) -> None:
+        """Add the tangents at a mapping: its counts are fixed for one solve, which leaves the program little to do."""
+        self._set_objective(program, expression)
+        fix_counts(program, point)
+        if not self._time_is_up() and self._solve(program, self.gap).has_solution:
+            for power in program.powers:
+                power.refine()
+        free_counts(program)
+
+    def _set_objective(self, program: CostProgram, expression: Expression) -> None:
+        from pyomo.core import Objective
+
+        if program.model.component("objective") is not None:
+            program.model.del_component("objective")
+        program.model.objective = Objective(expr=expression)
+
+    def _better_than(self, program: CostProgram, expression: Expression, value: float, gap: float) -> SolverResult:
+        """Solve for what is no worse than a value: mappings that are need no proof. Infeasible: there is none."""
+        rows = len(program.model.rows)
+        if value < inf and self.count == 1:
+            program.require(expression <= value * (1 + 1e-9) + _FEASIBILITY)
+        result = self._solve(program, gap)
+        for index in range(rows + 1, len(program.model.rows) + 1):
+            program.model.rows[index].deactivate()
+        return result
 
     def _solve(self, program: CostProgram, gap: float) -> SolverResult:
         left = max(0.05, self._deadline - time.perf_counter())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from cosa.mappers.neighbours import INNERMOST, Neighbourhood, Point, Points
 from cosa.mappers.polish import Evaluator, Score, polish
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
+from cosa.mip.factors import prime_factors
 from cosa.mip.network_program import NetworkProgram
 from cosa.mip.orders import Orders
 from cosa.mip.powers import Power
@@ -94,6 +96,12 @@ class CostModel(Protocol):
 
     def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
         """The best of a mapping's neighbours that fit, at most so many, each of other tiles."""
+
+    def floor_cycles(self, point: Point) -> float:
+        """Cycles that a mapping cannot run below, predicted or not."""
+
+    def keep_loads(self, program: CostProgram, point: Point) -> None:
+        """Fix in a program what a mapping's cycles come from, where it is known which factors that are."""
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """The program of the layer."""
@@ -176,6 +184,15 @@ class AnalyticalModel:
             found.setdefault(points[at].tiles, points[at])
         return list(found.values())
 
+    def floor_cycles(self, point: Point) -> float:
+        """See `CostModel`."""
+        figures = self.figures(point)
+        assert figures is not None
+        return figures.cycles
+
+    def keep_loads(self, program: CostProgram, point: Point) -> None:
+        """See `CostModel`: cycles may come from any level."""
+
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
         return AnalyticalProgram(
@@ -213,6 +230,17 @@ class NetworkModel(AnalyticalModel):
     def make_evaluator(self, layer: Layer) -> _NetworkEvaluator:
         """See `AnalyticalModel`."""
         return _NetworkEvaluator(layer, self.architecture, self.constants)
+
+    def floor_cycles(self, point: Point) -> float:
+        """See `CostModel`."""
+        batch = self.neighbourhood.batch(Points.of(point))
+        layer = self.layer.padded_to(padded_size(self.layer, point))
+        network = NetworkEvaluator(layer, self.architecture)
+        return float(network.floor_cycles(network.loads(batch), self.constants.dram_bytes_per_cycle)[0])
+
+    def keep_loads(self, program: CostProgram, point: Point) -> None:
+        """See `CostModel`: the loops from the mesh on outward; ties are settled by those inside a PE."""
+        fix_counts(program, point, self.architecture.mesh_level)
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
@@ -271,6 +299,10 @@ class PublishedModel(AnalyticalModel):
         self.neighbourhood = Neighbourhood(architecture, (*INNERMOST, ("R", "S", "K")), rules, self.keeping)
         self.constants = constants or PublishedConstants()
 
+    def floor_cycles(self, point: Point) -> float:
+        """See `CostModel`: not known apart from the prediction."""
+        return inf
+
     def make_evaluator(self, layer: Layer) -> _PublishedEvaluator:
         """See `AnalyticalModel`."""
         return _PublishedEvaluator(layer, self.architecture, self.constants)
@@ -299,6 +331,20 @@ class _PublishedEvaluator:
         """See `BatchEvaluator.evaluate`."""
         result = self._analytical.evaluate(batch, detail)
         return replace(result, cycles=self._published.predicted_cycles(self._published.loads(batch)))
+
+
+def fix_counts(program: CostProgram, point: Point, from_level: int = 0) -> None:
+    """Fix the factors of a mapping in a program, from a level on outward."""
+    for (level, dim, prime, kind), count in program.counts.items():
+        if level >= from_level:
+            here = int(point.bounds[int(kind == "spatial"), level, DIMS.index(dim)])
+            count.fix(prime_factors(here).get(prime, 0))
+
+
+def free_counts(program: CostProgram) -> None:
+    """Let go of all factors of a program."""
+    for count in program.counts.values():
+        count.unfix()
 
 
 def outermost_only(layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood) -> Point:

@@ -78,7 +78,11 @@ class _Task:
         from cosa.version import version
 
         gap = max(0.0, value / bound - 1) if bound > 0 else None
-        why = {"tight": "nothing was left to tighten in the program", "time": "time was up"}
+        why = {
+            "tight": "nothing was left to tighten in the program",
+            "slow": "further rounds would hardly have moved the bound",
+            "time": "time was up",
+        }
         stopped = [f"stopped because {why[stopped_by]}"] if stopped_by in why else []
         return Provenance(
             mapper="cosa",
@@ -87,7 +91,7 @@ class _Task:
             model=self.name,
             seed=self.seed,
             solver=solver_version(),
-            solver_status={"time": "time_limit", "tight": "relaxed"}.get(stopped_by, "optimal"),
+            solver_status={"time": "time_limit", "tight": "relaxed", "slow": "relaxed"}.get(stopped_by, "optimal"),
             objective_value=value,
             bound=bound if bound > 0 else None,
             gap=gap,
@@ -293,10 +297,10 @@ def map_layer(
         report=report,
         objective=objective,
     )
-    outcome = task.search.run(objective)
+    proves = machine_bound and task.name != "analytical" and objective == "latency"
+    outcome = task.search.run(objective, floor=proves)
     notes = [f"the bound covers {task.covers()}"]
-    of_machine = machine_bound and task.name != "analytical" and objective == "latency"
-    floor = task.search.floor(outcome) if of_machine else None
+    floor = outcome.floor_cycles
     if floor:
         notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")
     provenance = task.provenance(objective, outcome.stopped_by, outcome.value, outcome.bound, notes)

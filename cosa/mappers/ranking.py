@@ -24,7 +24,9 @@ class Outcome:
     `answers`: the best mappings in their order, each with other factors. No mapping whose factors are not listed has a
     value below `bound` (infinite: there are no others).
     `stopped_by`: ``gap`` (best and bound meet), ``tight`` (nothing left to tighten: the rest is what the program does
-    not model), ``time``. `first_seconds`: when the first mapping was there, `best_seconds`: when the best was.
+    not model), ``slow`` (further rounds would hardly move the bound), ``time``. `floor_cycles`: what no mapping runs
+    below, whatever is predicted (None: not asked for). `first_seconds`: when the first mapping was there,
+    `best_seconds`: when the best was.
     """
 
     answers: list[Answer]
@@ -36,6 +38,7 @@ class Outcome:
     first_seconds: float
     best_seconds: float
     stopped_by: str
+    floor_cycles: float | None = None
 
     @property
     def answer(self) -> Answer:

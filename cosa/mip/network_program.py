@@ -8,21 +8,27 @@ Multicasts count once at their source; headers count; a transfer has whole packe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import log2, prod
+from math import ceil, log2, prod
 from typing import Any
 
 from cosa.analytical.constants import Constants
-from cosa.analytical.network_batch import waits_for_tiles
+from cosa.analytical.network_batch import CHAIN_EXPONENT, busiest_link_share, waits_for_tiles
 from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture
 from cosa.keeping import Keeping
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.orders import Rule
+from cosa.mip.powers import has_variables
 from cosa.mip.quantities import Expression
 from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
 
 _NEVER = -60.0
+_OFFSET = 8.0
+"""Above it logarithms of flits are positive."""
+
+_LEAST_STEP = 3
+_LOWEST = 16
 
 
 class NetworkProgram(AnalyticalProgram):
@@ -93,19 +99,26 @@ class NetworkProgram(AnalyticalProgram):
         gb_in: Expression = 0.0
         dram_out: Expression = 0.0
         first_in: Expression = 0.0
-        first_step: Expression = 0.0
+        first_far: Expression = 0.0
         to_pes: Expression = 0.0
         pe_in: Expression = 0.0
         self._dram_bytes: Expression = 0.0
+        prefetched: Expression = 0.0
+        certain = True
+        waits = waits_for_tiles(self.architecture)
+        log_compute = self.log_compute()
+        start = self.new_variable("continuous")
         steps = self.new_variable("continuous")
         for tensor in TENSORS:
             for store, given in self._stores(tensor).items():
                 visits = self.power(f"{tensor} steps", self.orders.log_visits(tensor, store), self.cycles_unit, given)
                 self.require(steps >= visits)
+        last_weights: list[Expression] = []
         for tensor in ("weights", "inputs"):
             bits = self._bits(tensor)
             from_dram: Expression = 0.0
             from_memory: Expression = 0.0
+            first_to_pes: Expression = 0.0
             for store, buffered, given in self._routes(tensor):
                 inside, groups = self._groups(tensor, store)
                 fetched, visits = self.orders.log_fetched(tensor, store), self.orders.log_visits(tensor, store)
@@ -115,68 +128,95 @@ class NetworkProgram(AnalyticalProgram):
                 log_first = self.log_tile_of(tensor, store) + inside + groups
                 if buffered:
                     first = self._flits(f"{tensor} first to PEs", log_first, groups, bits, given)
-                    first_step, gb_out = first_step + first, gb_out + sent
+                    first_to_pes, gb_out = first_to_pes + first, gb_out + sent
+                    sets = self.architecture.levels[store].buffers if store >= 0 else 1
+                    certain = certain and isinstance(given, int)
+                    if certain:
+                        at_most = self._flits_at_most(tensor, store, log_first, groups)
+                        prefetched = prefetched + (sets + 1) * at_most
                     continue
                 from_dram = from_dram + sent
                 self._add_dram_bytes(tensor, fetched + inside + groups, bits, given)
                 first_in = first_in + self._flits(f"{tensor} first", log_first, groups, bits, given)
+                if tensor == "weights":
+                    last = self.power("last weights", log_compute - visits, self.cycles_unit, given)
+                    last_weights.append(sent * (1 / ports_dram) + waits * last)
             if tensor in self.keeping.may[self.mesh]:
                 given = self.keeps.kept[self.mesh, tensor]
                 far, far_visits = self.orders.log_fetched(tensor, self.mesh), self.orders.log_visits(tensor, self.mesh)
                 moved = self._flits(f"{tensor} to the buffer", far, far_visits, bits, given)
                 gb_in, from_dram = gb_in + moved, from_dram + moved
                 self._add_dram_bytes(tensor, far, bits, given)
-                first = self._flits(f"{tensor} first", self.log_tile(tensor, self.mesh), 0.0, bits, given)
-                first_in = first_in + first
+                log_first = self.orders.log_words(tensor, self.mesh)
+                of_buffer = self._flits(f"{tensor} first", log_first, 0.0, bits, given)
+                first_far, first_in = first_far + of_buffer, first_in + of_buffer
+                self.require(start >= of_buffer * (1 / ports_dram) + first_to_pes * (1 / ports_gb))
             dram_out, to_pes = dram_out + from_dram, to_pes + from_memory
             for flits in (from_dram, from_memory):
                 self.require_all_words(tensor, flits, self._flits_per_word(bits) / self.cycles_unit)
+        self.require(start >= first_in * (1 / ports_dram))
+        operands = to_pes
         # Finished outputs are as many wherever they are kept; partial sums by where they come back from.
+        bits = self._bits("outputs")
         partial: Expression = 0.0
         from_buffer: Expression = 0.0
         final: Expression = 0.0
+        tail: Expression = 0.0
+        chain: Expression = 0.0
         for store, buffered, given in self._routes("outputs"):
             inside, groups = self._groups("outputs", store)
-            visits = self.orders.log_visits("outputs", store)
-            words = visits + self.log_tile_of("outputs", store) + inside
+            log_last = self.log_tile_of("outputs", store) + inside
+            words = self.orders.log_visits("outputs", store) + log_last
             final, again = self._outputs("PE outputs", words + groups, given)
-            pe_in = pe_in + self._reduction(words, given)
+            reduced, hops = self._reduction(words, given)
+            pe_in, chain = pe_in + reduced, chain + hops
             to_pes, partial = to_pes + again, partial + again
             from_buffer = from_buffer + again if buffered else from_buffer
             dram_out = dram_out if buffered else dram_out + again
-            log_last = self.log_tile_of("outputs", store) + inside + groups
-            first_step = first_step + self._flits("outputs of a step", log_last, groups, self._bits("outputs"), given)
+            narrow = min(bits, self.layer.word_bits.partial_sums)
+            tail = tail + self._flits("last outputs of a PE", log_last, 0.0, narrow, given)
         dram_in: Expression = final + partial - from_buffer
+        step = self._step()
+        gb_sends, before_writes = gb_out, step
         last_out: Expression = 0.0
         if "outputs" in self.keeping.may[self.mesh]:
             given = self.keeps.kept[self.mesh, "outputs"]
-            far = self.orders.log_visits("outputs", self.mesh) + self.log_tile("outputs", self.mesh)
-            _, far_partial = self._outputs("outputs", far, given)
-            gb_in = gb_in + final * given + from_buffer + far_partial
-            gb_out = gb_out + final * given + far_partial + from_buffer
-            dram_in, dram_out = dram_in + far_partial, dram_out + far_partial
+            far_visits = self.orders.log_visits("outputs", self.mesh)
             tile = self.log_tile("outputs", self.mesh)
-            last_out = self._flits("last outputs", tile, 0.0, self._bits("outputs"), given)
-        self._dram_bytes = self._dram_bytes + self.output_words() * self._bits("outputs") / 8 / self.cycles_unit
-        compute = self.power("compute", self.log_compute(), self.cycles_unit)
+            _, far_partial = self._outputs("outputs", far_visits + tile, given)
+            gb_in = gb_in + final * given + from_buffer + far_partial
+            gb_sends = gb_out + final * given + far_partial
+            gb_out = gb_sends + from_buffer
+            dram_in, dram_out = dram_in + far_partial, dram_out + far_partial
+            last_out = self._flits("last outputs", tile, 0.0, bits, given) * (1 / min(ports_gb, ports_dram))
+            if isinstance(given, int):
+                first_visit = self.power("first outputs", log_compute - far_visits, self.cycles_unit)
+                before_writes = waits * start + first_visit + tail
+            tail = tail + last_out
+        self._dram_bytes = self._dram_bytes + self.output_words() * bits / 8 / self.cycles_unit
+        compute = self.power("compute", log_compute, self.cycles_unit)
         compute = compute + steps * self.architecture.pe.pipeline_latency_cycles
-        waits = waits_for_tiles(self.architecture)
-        step = self._step()
-        floor = self.new_variable("continuous")
-        for load in (
-            compute + first_in * (waits / ports_dram),
-            dram_out * (1 / ports_dram) + waits * step,
-            dram_in * (1 / ports_dram) + step,
-            gb_out * (1 / ports_gb),
-            gb_in * (1 / ports_gb),
-            pe_in,
-        ):
-            self.require(floor >= load)
+        loads = [
+            compute + waits * start + tail,
+            dram_out * (1 / ports_dram) + waits * step + tail,
+            operands * busiest_link_share(self.noc) + waits * step + tail,
+            gb_out * (1 / ports_gb) + first_far * (1 / ports_dram),
+            gb_in * (1 / ports_gb) + last_out,
+            dram_in * (1 / ports_dram) + before_writes,
+            pe_in + tail,
+            *(load + tail for load in last_weights),
+        ]
+        if certain:
+            loads.append((gb_sends - prefetched) * (1 / ports_gb) + waits * start)
         rate = self.constants.dram_bytes_per_cycle
         if rate is not None:
-            self.require(floor >= self._dram_bytes * (1 / rate))
+            loads.append(self._dram_bytes * (1 / rate))
+        floor = self.new_variable("continuous")
+        for load in loads:
+            self.require(floor >= load)
         self.floor = floor
         weights = self.constants
+        shared, late = self._shared()
         return (
             weights.floor * floor
             + weights.compute * compute
@@ -184,10 +224,28 @@ class NetworkProgram(AnalyticalProgram):
             + weights.dram_in / ports_dram * dram_in
             + weights.to_pes / max(ports_gb, ports_dram) * to_pes
             + weights.reloads * partial
-            + weights.first_step * (first_step + step)
-            + weights.last_out / ports_gb * last_out
+            + weights.reductions * chain
+            + weights.shared * shared
+            + weights.late * late
+            + weights.first_in / ports_dram * first_far
+            + weights.last_out * last_out
             + weights.cycles_per_step * steps
         )
+
+    def _shared(self) -> tuple[Any, Any]:
+        """What weights from DRAM and inputs from the buffer share, and late weights; 0 where routes are chosen."""
+        weights, inputs = self._routes("weights"), self._routes("inputs")
+        if len(weights) > 1 or len(inputs) > 1 or weights[0][1] or not inputs[0][1]:
+            return 0.0, 0.0
+        from_dram = self._log_flits("weights", weights[0][0]) - log2(len(self.noc.dram_ports))
+        from_buffer = self._log_flits("inputs", inputs[0][0]) - log2(len(self.noc.global_buffer_ports))
+        return self._smaller(from_dram, from_buffer), self._late(weights[0][0], from_dram)
+
+    def _log_flits(self, tensor: Tensor, store: int) -> Expression:
+        """Log of the flits of an operand to all PEs, of its words alone."""
+        inside, groups = self._groups(tensor, store)
+        each = log2(self._flits_per_word(self._bits(tensor)))
+        return self.orders.log_fetched(tensor, store) + inside + groups + each
 
     def _routes(self, tensor: Tensor) -> list[tuple[int, bool, Expression]]:
         """(outermost level of a PE that keeps a tensor, -1: none; whether the buffer keeps it, too; 1 where so)."""
@@ -203,7 +261,7 @@ class NetworkProgram(AnalyticalProgram):
 
     def log_tile_of(self, tensor: Tensor, level: int) -> Expression:
         """Log of the words of a tile; level -1: one word."""
-        return 0.0 if level < 0 else self.log_tile(tensor, level)
+        return 0.0 if level < 0 else self.orders.log_words(tensor, level)
 
     def _groups(self, tensor: Tensor, store: int) -> tuple[Expression, Expression]:
         """Logs of the groups inside a PE and over the mesh."""
@@ -224,8 +282,43 @@ class NetworkProgram(AnalyticalProgram):
         self.require(partial >= sent - most * each / self.cycles_unit * given)
         return final, partial
 
-    def _reduction(self, log_words: Expression, given: Expression) -> Any:
-        """Flits of partial sums into a PE from another one, where PEs share an output tile."""
+    def _smaller(self, log_one: Expression, log_other: Expression) -> Any:
+        """The smaller of two loads, from below: a binary says which one it is."""
+        exponent, first = self.new_variable("continuous"), self.new_variable("binary")
+        self.require(exponent >= log_one + _OFFSET - _NEVER * (first - 1))
+        self.require(exponent >= log_other + _OFFSET + _NEVER * first)
+        return self.power("shared", exponent - _OFFSET, self.cycles_unit)
+
+    def _flits_at_most(
+        self, tensor: Tensor, store: int, log_words: Expression, log_transfers: Expression
+    ) -> Expression:
+        """Flits of so many transfers, one for each group of PEs, with so many words in all, at most."""
+        noc = self.noc
+        words = prod(self.longest(dim) for dim in DIMS if dim in RELEVANT[tensor])
+        usable = self.architecture.usable_words(store) if store >= 0 else words
+        each = self._flits_per_word(self._bits(tensor))
+        # In each transfer, of the last packet: a partly filled flit and a header; or all of it.
+        rest = 2 if noc.partial_packets == "trimmed" else 1 + noc.packet_payload_flits
+        flits = self._at_most(log_words + log2(each), min(words, usable or words) * noc.pes * each)
+        return flits + rest * self._at_most(log_transfers, noc.pes)
+
+    def _at_most(self, exponent: Expression, most: float) -> Expression:
+        """2^exponent in the cycles' unit, over-estimated by a factor of two at most; it does not exceed `most`.
+
+        The program may not over-estimate a power linearly: one binary for each power of two that may be the next one.
+        """
+        if not has_variables(exponent):
+            return 2.0 ** float(exponent) / self.cycles_unit
+        steps = range(_LEAST_STEP, max(_LEAST_STEP, ceil(log2(most))) + 1)
+        chosen = {step: self.new_variable("binary") for step in steps}
+        self.require(sum(chosen.values()) == 1)
+        # Powers below the least step count as that one.
+        low = exponent - (_LEAST_STEP - 1) + _LOWEST * chosen[_LEAST_STEP]
+        self.require(low >= sum((step - _LEAST_STEP) * chosen[step] for step in steps) - 1e-6)
+        return sum(2.0**step * chosen[step] for step in steps) / self.cycles_unit
+
+    def _reduction(self, log_words: Expression, given: Expression) -> tuple[Any, Any]:
+        """Flits of partial sums into a PE from another one where PEs share an output tile, and those of all hops."""
         reduces = self.new_variable("binary")
         found = False
         for dim in DIMS:
@@ -235,10 +328,24 @@ class NetworkProgram(AnalyticalProgram):
                     self.require(count <= multiplicity * reduces)
                     found = True
         if not found:
-            return 0.0
+            return 0.0, 0.0
         each = self._flits_per_word(self.layer.word_bits.partial_sums)
         exponent = log_words + log2(each) + _NEVER - _NEVER * reduces
-        return self.power("reduction", exponent, self.cycles_unit, given)
+        dims = [dim for dim in DIMS if dim not in RELEVANT["outputs"]]
+        hops = CHAIN_EXPONENT * self.log_loops(dims, self.mesh, ("spatial",))
+        reduced = self.power("reduction", exponent, self.cycles_unit, given)
+        return reduced, self.power("chain", exponent + hops, self.cycles_unit, given)
+
+    def _late(self, store: int, log_weights: Expression) -> Any:
+        """Weights (log of their flits) where they come in two goes or more, and twice as many tiles of inputs or more
+        into the global buffer."""
+        goes = self.orders.log_visits("weights", store)
+        tiles = self.orders.log_visits("inputs", self.mesh)
+        several, streams, late = (self.new_variable("binary") for _ in range(3))
+        self.require(goes <= 1 - 1e-6 - _NEVER * several)
+        self.require(tiles - goes <= 1 - 1e-6 - _NEVER * streams)
+        self.require(late >= several + streams - 1)
+        return self.power("late weights", log_weights + _NEVER - _NEVER * late, self.cycles_unit)
 
     def _step(self) -> Any:
         """Cycles of a step at least: compute over all temporal loops outside the innermost store of a PE.

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from cosa.mip.quantities import Axis, Expression, sliding_axes
 from cosa.mip.space import Space
-from cosa.mip.spans import axis_span
+from cosa.mip.spans import axis_span, log_touched, shared_positions, touched_positions
 from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Tensor
 
 GROUPS: dict[Tensor, tuple[Dim, ...]] = {"weights": ("P", "Q", "N"), "inputs": ("K",), "outputs": ("R", "S", "C")}
@@ -50,6 +50,7 @@ class Orders:
         self._slides: dict[int, Expression] = {}
         self._visits: dict[tuple[Tensor, int], Expression] = {}
         self._credits: dict[int, Expression] = {}
+        self._touched: dict[int, Expression] = {}
         for level in self._levels:
             for tensor in TENSORS:
                 self.modes[level, tensor] = space.new_variable("binary")
@@ -117,6 +118,7 @@ class Orders:
                 loops = space.log_loops(staying, level, ("temporal",))
                 counted, skipped = space.new_variable("continuous", longest), space.new_variable("binary")
                 space.require(counted >= loops - longest * skipped)
+                space.require(counted <= loops)
                 if inside:
                     space.require(skipped <= self.clear(level, inside))
                 if free:
@@ -140,9 +142,20 @@ class Orders:
 
     def log_fetched(self, tensor: Tensor, child: int) -> Expression:
         """Log of the words that one instance of a level fetches (at most so many where a window slides)."""
-        tile = 0.0 if child < 0 else self.space.log_tile(tensor, child)
+        tile = 0.0 if child < 0 else self.log_words(tensor, child)
         fetched = self.log_visits(tensor, child) + tile
         return fetched - self._credit(child) if tensor == "inputs" and child >= 0 else fetched
+
+    def log_words(self, tensor: Tensor, level: int) -> Expression:
+        """Log of the words of a tile that are moved: its box, or what is touched of it where the rule is exact."""
+        space = self.space
+        if tensor != "inputs" or self.rule == "timeloop":
+            return space.log_tile(tensor, level)
+        if level not in self._touched:
+            self._touched[level] = space.log_extent(("C", "N", "G"), level) + sum(
+                log_touched(space, axis, level) for axis in sliding_axes(space.layer)
+            )
+        return self._touched[level]
 
     def _credit(self, child: int) -> Expression:
         """Log of what sliding windows save: the whole tile over the strip that is new."""
@@ -153,7 +166,7 @@ class Orders:
             for axis in self._axes:
                 table = space.extents(axis, child)
                 for dim in (axis.outputs, axis.taps):
-                    gains = {pair: log2(_gain(axis, dim, pair, 1)) for pair in table}
+                    gains = {pair: log2(self._gain(axis, dim, pair, 1)) for pair in table}
                     largest = max(gains.values())
                     if largest == 0:
                         continue
@@ -198,7 +211,7 @@ class Orders:
                     space.require(count <= multiplicity * spread)
                     found = True
         if found:
-            gains = {pair: log2(_gain(axis, dim, pair, 2)) for pair in table}
+            gains = {pair: log2(self._gain(axis, dim, pair, 2)) for pair in table}
             saved = sum((gains[pair] * table[pair] for pair in table if gains[pair]), 0.0)
             space.require(gain <= saved + largest * (1 - spread))
 
@@ -230,6 +243,18 @@ class Orders:
                 total = total + longer
         return total
 
+    def _gain(self, axis: Axis, dim: Dim, pair: tuple[int, int], side_by_side: int) -> float:
+        """Words of a tile along an axis over those that a step along `dim` brings at least: past so many instances."""
+        outputs, taps = pair
+        step = outputs * axis.stride if dim == axis.outputs else taps * axis.dilation
+        span = axis_span(axis, outputs, taps)
+        if self.rule == "timeloop":
+            return max(1.0, span / (step * side_by_side))
+        words = touched_positions(axis, outputs, taps)
+        # With gaps a longer way may meet more of them again.
+        ways = range(side_by_side, max(side_by_side, -(-span // step)) + 1)
+        return words / min(words - shared_positions(axis, outputs, taps, way * step) for way in ways)
+
     # After solving
 
     def innermost(self) -> dict[int, tuple[Dim, ...]]:
@@ -248,10 +273,3 @@ class Orders:
                 found[level] = (*found.get(level, ()), *sorted(block, key=lambda dim: dim not in slides))
             found[level] = (*found.get(level, ()), *(dim for dim in free if dim not in named))
         return found
-
-
-def _gain(axis: Axis, dim: Dim, pair: tuple[int, int], side_by_side: int) -> float:
-    """Words of a tile along an axis over those that a step along `dim` brings."""
-    outputs, taps = pair
-    step = outputs * axis.stride if dim == axis.outputs else taps * axis.dilation
-    return max(1.0, axis_span(axis, outputs, taps) / (step * side_by_side))

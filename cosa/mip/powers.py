@@ -8,15 +8,20 @@ with them that answer can't be under-estimated again. Valid only for powers that
 
 from __future__ import annotations
 
-from math import log, log2
+from functools import cache
+from math import log, log2, sqrt
 from typing import Any
 
 from cosa.mip.quantities import Expression
 from cosa.mip.space import Space
 
-_GRID_STEP = 0.5
-_GRID_SPAN = 9.0
+_GRID_ERROR = 0.004
+"""What the first tangents leave open at most, in units of the largest value of interest."""
+
+_GRID_TOP = 0.5
+_GRID_BOTTOM = -9.0
 _LARGEST = 120.0
+_FARTHEST = 30.0
 _TOLERANCE = 1e-6
 
 
@@ -33,24 +38,23 @@ class Power:
 
         self.name, self._space, self._given = name, space, given
         self._shift = log2(unit)
-        self.constant = not _has_variables(exponent)
+        self.constant = not has_variables(exponent)
         if self.constant:
             self.value: Any = 2.0 ** (float(_number(exponent)) - self._shift) * given
             return
         self._exponent = Var(domain=Reals, bounds=(-_LARGEST, _LARGEST))
         space.model.add_component(f"t{len(space.model.component_map(Var))}", self._exponent)
         space.model.rows.add(self._exponent == exponent - self._shift)
-        self._most = space.upper(exponent) - self._shift if _has_variables(given) else 0.0
+        self._most = space.upper(exponent) - self._shift if has_variables(given) else 0.0
         self.value = space.new_variable("continuous")
-        steps = int(_GRID_SPAN / _GRID_STEP)
-        for step in range(steps + 1):
-            self.touch(_GRID_STEP * (1 - step))
+        for at in _grid():
+            self.touch(at)
 
     def touch(self, at: float) -> None:
         """Add the tangent at an exponent (in units of `unit`)."""
         height = 2.0**at
         tangent = height + height * log(2) * (self._exponent - at)
-        if _has_variables(self._given):
+        if has_variables(self._given):
             largest = max(0.0, height + height * log(2) * (self._most - at))
             tangent = tangent - largest * (1 - self._given)
         self._space.model.rows.add(self.value >= tangent)
@@ -60,13 +64,26 @@ class Power:
         if self.constant or _number(self._given) < 0.5:
             return False
         at = float(self._exponent.value)
-        if 2.0**at - float(self.value.value) <= _TOLERANCE:
+        # Where nothing holds an exponent down, it may be anywhere: no tangents so far out.
+        if at > _FARTHEST or 2.0**at - float(self.value.value) <= _TOLERANCE:
             return False
         self.touch(at)
         return True
 
 
-def _has_variables(expression: Expression) -> bool:
+@cache
+def _grid() -> tuple[float, ...]:
+    """Exponents of the first tangents: between two of them a power lies above both by an even error, so that they are
+    wider apart where the power is small."""
+    found = [_GRID_TOP]
+    while found[-1] > _GRID_BOTTOM:
+        # Half-way between tangents d apart 2^a is above them by about 2^a (d ln 2)^2 / 8.
+        found.append(found[-1] - sqrt(8 * _GRID_ERROR / 2 ** found[-1]) / log(2))
+    return tuple(found)
+
+
+def has_variables(expression: Expression) -> bool:
+    """Whether an expression is more than a number."""
     return not isinstance(expression, int | float) and not expression.is_constant()
 
 

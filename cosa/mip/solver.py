@@ -75,6 +75,8 @@ def solve(
         ("mip_rel_gap", float(gap)),
         ("random_seed", int(seed)),
         ("threads", int(threads)),
+        # A restart costs more than it saves on programs of this size.
+        ("mip_allow_restart", False),
     ):
         if highs.setOptionValue(option, setting).name != "kOk":
             raise SolverError(f"HiGHS refuses {option} = {setting!r}")

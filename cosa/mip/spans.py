@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import log2
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,34 @@ def log_span(space: Space, axis: Axis, level: int) -> Expression:
         return space.log_extent((axis.taps,), level)
     table = space.extents(axis, level)
     return sum(log2(axis_span(axis, *pair)) * binary for pair, binary in table.items() if axis_span(axis, *pair) > 1)
+
+
+def log_touched(space: Space, axis: Axis, level: int) -> Expression:
+    """Log of the different positions of a sliding axis that the loops of a level and further in touch."""
+    outputs, taps = space.longest(axis.outputs), space.longest(axis.taps)
+    if taps == 1:
+        return space.log_extent((axis.outputs,), level)
+    if outputs == 1:
+        return space.log_extent((axis.taps,), level)
+    table = space.extents(axis, level)
+    return sum(log2(touched_positions(axis, *pair)) * binary for pair, binary in table.items() if pair != (1, 1))
+
+
+def _positions(axis: Axis, outputs: int, taps: int) -> set[int]:
+    return {at * axis.stride + tap * axis.dilation for at in range(outputs) for tap in range(taps)}
+
+
+@cache
+def touched_positions(axis: Axis, outputs: int, taps: int) -> int:
+    """Different positions that so many outputs and taps touch."""
+    return len(_positions(axis, outputs, taps))
+
+
+@cache
+def shared_positions(axis: Axis, outputs: int, taps: int, shift: int) -> int:
+    """Positions touched that are touched again by the same outputs and taps so far on."""
+    here = _positions(axis, outputs, taps)
+    return sum(position + shift in here for position in here)
 
 
 def axis_span(axis: Axis, outputs: int, taps: int) -> int:
