@@ -269,7 +269,7 @@ class NetworkEvaluator:
         """Iterations of the loops at and outside the innermost one that moves a tensor's tile."""
         rows = np.arange(len(shape.dims))
         relevant = np.array([dim in RELEVANT[tensor] for dim in DIMS])
-        moving = np.zeros(len(rows), bool)
+        moving = np.full(len(rows), store < 0)
         steps = np.ones(len(rows))
         for level in range(store + 1, shape.dims.shape[1]):
             for slot in range(shape.dims.shape[2]):
