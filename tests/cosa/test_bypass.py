@@ -211,7 +211,7 @@ def test_the_simulator_moves_what_was_chosen() -> None:
     layer = small_layer(P=4, C=8, K=8, Q=4)
     stated = Constraints.from_data({"keeps": [{"level": "GlobalBuffer", "bypass": ["inputs", "outputs"]}]})
     found = cosa.schedule(
-        layer, objective="latency", constraints=stated, bypass="chosen", gap=0.3, time_limit_seconds=5
+        layer, objective="latency", constraints=stated, bypass="chosen", gap=0.3, time_limit_seconds=60
     )
     result = nocsim.simulate(found)
     assert not [flow for flow in result.flows if "global_buffer" in (flow.source, flow.destination)]
