@@ -377,7 +377,15 @@ class Search:
 
     def _solve(self, program: CostProgram, gap: float) -> SolverResult:
         left = max(0.05, self._deadline - time.perf_counter())
-        result = solve(program.model, time_limit_seconds=left, gap=gap / 4, seed=self.seed, threads=self.threads)
+        # A restart costs more than it saves on programs of this size.
+        result = solve(
+            program.model,
+            time_limit_seconds=left,
+            gap=gap / 4,
+            seed=self.seed,
+            threads=self.threads,
+            restarts=False,
+        )
         if result.status in ("failed", "unbounded"):
             raise SolverError(f"the solver ended without an answer ({result.detail})")
         return result

@@ -59,8 +59,11 @@ def solve(
     gap: float = 1e-4,
     seed: int = 0,
     threads: int = 1,
+    restarts: bool = True,
 ) -> SolverResult:
     """Solve a linear or mixed-integer Pyomo model with one objective.
+
+    `restarts`: whether HiGHS may begin anew once the root has fixed many variables.
 
     The variables of the model take the values of the solution, if there is one; otherwise they stay as they are.
 
@@ -75,8 +78,7 @@ def solve(
         ("mip_rel_gap", float(gap)),
         ("random_seed", int(seed)),
         ("threads", int(threads)),
-        # A restart costs more than it saves on programs of this size.
-        ("mip_allow_restart", False),
+        ("mip_allow_restart", restarts),
     ):
         if highs.setOptionValue(option, setting).name != "kOk":
             raise SolverError(f"HiGHS refuses {option} = {setting!r}")
