@@ -14,7 +14,7 @@ from cosa.workload import Layer
 from nocsim.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
 
 VARIANTS = ("network", "short_steps", "long_steps", "few_reloads", "loads_only", "analytical", "published")
-"""Objectives: the network model, with cycles a step a third or three times as heavy, with reloads of partial sums four
+"""Objectives: the network model, with cycles a step a third as heavy, or 30 at least, with reloads of partial sums four
 times as heavy, the largest load alone; the analytical model's latency; the published program."""
 
 _STEP_FACTOR, _RELOAD_FACTOR = 3.0, 4.0
@@ -102,7 +102,7 @@ def _options(constants: Constants) -> dict[str, dict[str, Any]]:
     known: dict[str, dict[str, Any]] = {
         "network": network(),
         "short_steps": network(cycles_per_step=steps / _STEP_FACTOR),
-        "long_steps": network(cycles_per_step=steps * _STEP_FACTOR),
+        "long_steps": network(cycles_per_step=max(steps, 10.0) * _STEP_FACTOR),
         "few_reloads": network(reloads=max(reloads, 0.1) * _RELOAD_FACTOR),
         "loads_only": network(
             floor=1.0,
