@@ -34,6 +34,7 @@ def schedule(
     physical_only: bool = True,
     pad_percent: float = 0.0,
     bypass: str = "fixed",
+    remainders: bool = False,
     constraints: Constraints | str | Path | None = None,
     formulation: str = "aggregated",
     as_published: bool = False,
@@ -63,6 +64,8 @@ def schedule(
     pad_percent: by how much a dimension may be padded where that pays (machine's objectives).
     bypass: ``fixed``: levels keep what the architecture says; ``chosen``: which of the tensors of its `keeps` and
         `may_keep` a level keeps, and which pass it by, is chosen as well (machine's objectives).
+    remainders: the last tile of a dimension may be smaller; counted by the convention ``exact``, which alone evaluates
+        such schedules (machine's objectives, analytical).
     constraints: what the schedule must keep to, a packaged name (``weight_stationary``), or the path of a constraints
         file (machine's objectives).
     formulation: ``aggregated``, or ``paper`` for a binary a prime factor; the same optimum in far more time.
@@ -104,6 +107,7 @@ def schedule(
         physical_only=physical_only,
         pad_percent=pad_percent,
         bypass=bypass,
+        remainders=remainders,
         constraints=constraints,
         formulation=formulation,
         as_published=as_published,
@@ -140,6 +144,7 @@ def program_options(
     physical_only: bool = True,
     pad_percent: float = 0.0,
     bypass: str = "fixed",
+    remainders: bool = False,
     constraints: Constraints | str | Path | None = None,
     formulation: str = "aggregated",
     as_published: bool = False,
@@ -161,6 +166,7 @@ def program_options(
         "constants": find_constants(constants, model),
         "pad_percent": pad_percent,
         "bypass": bypass,
+        "remainders": remainders,
         "constraints": find_constraints(constraints),
     }
     published = {
@@ -339,6 +345,10 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
 
     found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
     require_valid(found, "evaluation")
+    if found.remainders and convention == "exact":
+        from cosa.analytical.cut_evaluation import evaluate_cut
+
+        return evaluate_cut(found.layer, found.architecture, found.nest)
     return evaluated(found.padded_layer, found.architecture, found.nest, convention, padding_macs=found.padding_macs)
 
 

@@ -126,6 +126,9 @@ def schedule_command(
     bypass: Annotated[
         str, typer.Option(metavar="fixed|chosen", help="Levels keep what the architecture says, or what pays.")
     ] = "fixed",
+    remainders: Annotated[
+        bool, typer.Option("--remainders", help="Last tiles may be smaller; evaluated by the convention exact.")
+    ] = False,
     constrain: Annotated[
         str | None,
         typer.Option(
@@ -203,6 +206,7 @@ def schedule_command(
         "physical_only": physical_only,
         "pad_percent": pad_percent,
         "bypass": bypass,
+        "remainders": remainders,
         "constraints": constrain,
         "gap": gap,
         "formulation": formulation,
@@ -224,6 +228,8 @@ def schedule_command(
             found_layer, architecture, program | {"threads": threads}, pool, points, network, output, timing, inputs
         )
     if whole:
+        if remainders:
+            raise InputError("does not go with whole networks", source="--remainders", value=True, allowed="--layer")
         from cosa.cli_whole_network import schedule_whole_network
 
         if mapper in PROGRAMS:

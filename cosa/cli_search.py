@@ -30,6 +30,7 @@ PROGRAM_ONLY = (
     "points",
     "pool",
     "precision",
+    "remainders",
     "threads",
     "time_limit",
     "weights",

@@ -137,6 +137,7 @@ class Schedule(FileModel):
 
     `padded`: larger bounds of dimensions to which the loops multiply up instead of the layer's. The machine then
     computes `padded_layer`; `layer` and its MACs stay those asked for.
+    `remainders`: the loops only cover the layer: what lies outside is skipped, and the last tiles are smaller.
     """
 
     kind: Literal["schedule"] = "schedule"
@@ -146,6 +147,7 @@ class Schedule(FileModel):
     architecture_hash: str
     architecture: Architecture
     padded: dict[Dim, Bound] = Field(default_factory=dict)
+    remainders: bool = False
     nest: tuple[ScheduleLevel, ...]
     provenance: Provenance
     timing: ScheduleTiming | None = None
@@ -164,9 +166,11 @@ class Schedule(FileModel):
             if bound <= self.layer.bounds[dim]:
                 allowed = f"more than {self.layer.bounds[dim]}, the layer's bound"
                 raise FieldError("no padding", path=f"padded.{dim}", value=bound, allowed=allowed)
-        if self.padded_layer.macs > MAX_MACS:
+        if self.covered_layer.macs > MAX_MACS:
             allowed = f"at most {MAX_MACS} MACs, which counters hold"
-            raise FieldError("too large", path="padded", value=self.padded_layer.macs, allowed=allowed)
+            raise FieldError("too large", path="padded", value=self.covered_layer.macs, allowed=allowed)
+        if self.remainders and not self.padded:
+            raise FieldError("nothing is left over", path="remainders", value=True, allowed="false, or padded bounds")
         check_nest(self.layer, self.architecture, self.nest, self.padded)
         return self
 
@@ -179,6 +183,7 @@ class Schedule(FileModel):
         provenance: Provenance,
         timing: ScheduleTiming | None = None,
         padded: Mapping[Dim, int] | None = None,
+        remainders: bool = False,
     ) -> Schedule:
         """Put a schedule together (name and hash of the architecture are filled in)."""
         return cls(
@@ -187,6 +192,7 @@ class Schedule(FileModel):
             architecture_hash=architecture.content_hash,
             architecture=architecture,
             padded=dict(padded or {}),
+            remainders=remainders,
             nest=nest,
             provenance=provenance,
             timing=timing,
@@ -198,18 +204,38 @@ class Schedule(FileModel):
         data = self.model_dump(mode="json", include={"layer", "nest"}) | {"architecture": self.architecture_hash}
         if self.padded:  # only then, so that the hashes of others stay
             data["padded"] = dict(self.padded)
+        if self.remainders:
+            data["remainders"] = True
         data["layer"] = {key: value for key, value in data["layer"].items() if key not in ("kind", "name", "notes")}
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
     @property
-    def padded_layer(self) -> Layer:
-        """The layer that the machine computes: `layer` itself unless a bound is padded."""
+    def covered_layer(self) -> Layer:
+        """The layer that the loops multiply up to: `layer` itself unless a bound is padded."""
         return self.layer.padded_to(self.padded)
 
     @property
+    def padded_layer(self) -> Layer:
+        """The layer that the machine computes in whole tiles: `layer` itself unless a bound is padded.
+
+        Raises
+        ------
+        InputError: the schedule has remainders, so that it is not computed in whole tiles.
+        """
+        if self.remainders:
+            raise InputError(
+                "remainders: tiles that are cut are known to the evaluation by the convention `exact` only",
+                source=f"the schedule of layer {self.layer.name!r}",
+                path="remainders",
+                value=True,
+                allowed="`cosa show` and `cosa evaluate --convention exact`, or a schedule made without --remainders",
+            )
+        return self.covered_layer
+
+    @property
     def padding_macs(self) -> int:
-        """Multiply-accumulates that padding adds to those of the layer."""
-        return self.padded_layer.macs - self.layer.macs
+        """Multiply-accumulates that padding adds to those of the layer; none where remainders leave it out."""
+        return 0 if self.remainders else self.covered_layer.macs - self.layer.macs
 
     @property
     def innermost_first(self) -> tuple[ScheduleLevel, ...]:
@@ -239,7 +265,9 @@ class Schedule(FileModel):
             raise InputError(
                 error.message, source=source, path=error.path, allowed=error.allowed, **error.found
             ) from None
-        return Schedule.make(self.layer, architecture, self.nest, self.provenance, self.timing, self.padded)
+        return Schedule.make(
+            self.layer, architecture, self.nest, self.provenance, self.timing, self.padded, self.remainders
+        )
 
     def save(self, path: str | Path, timing: bool = True) -> None:
         """Write the file; without `timing` the same input and seed give the same bytes."""

@@ -39,16 +39,18 @@ def layer_line(layer: Layer) -> str:
     return " ".join(parts)
 
 
-def padding_line(layer: Layer, padded: Mapping[Dim, int]) -> str:
-    """The bounds that are padded, and the MACs that this adds."""
+def padding_line(layer: Layer, padded: Mapping[Dim, int], remainders: bool = False) -> str:
+    """The bounds that are padded, and the MACs that this adds; or that are covered, and left over."""
     parts = ", ".join(f"{dim} {layer.bounds[dim]:,} to {bound:,}" for dim, bound in padded.items())
+    if remainders:
+        return f"loops cover {parts}; the last tiles are smaller"
     more = layer.padded_to(padded).macs - layer.macs
     return f"{parts}: {more:,} more MACs ({more / layer.macs:.1%})"
 
 
 def describe(schedule: Schedule) -> dict[str, Any]:
     """What `cosa show` says, as data: levels outermost first, totals, broken constraints, provenance."""
-    architecture, layer, computed = schedule.architecture, schedule.layer, schedule.padded_layer
+    architecture, layer, computed = schedule.architecture, schedule.layer, schedule.covered_layer
     inner = schedule.innermost_first
     levels = []
     for index, entry in reversed(list(enumerate(inner))):
@@ -72,11 +74,16 @@ def describe(schedule: Schedule) -> dict[str, Any]:
             }
         )
     cycles = prod(loop.bound for entry in inner for loop in entry.temporal)
+    if schedule.remainders:
+        from cosa.analytical.cut import CutNest
+
+        cycles = CutNest(layer, schedule.nest).compute_cycles
     return {
         "kind": "schedule_view",
         "schema_version": 1,
         "layer": layer.model_dump(mode="json"),
         "padded": dict(schedule.padded),
+        "remainders": schedule.remainders,
         "architecture": {"name": architecture.name, "hash": schedule.architecture_hash, "macs": architecture.macs},
         "levels": levels,
         "totals": {
@@ -164,7 +171,11 @@ def render(view: dict[str, Any]) -> list[Text]:
     lines += [
         Text(),
         Text(f"MACs            {totals['macs']:,}"),
-        *(_texts(f"padded          {padding_line(layer, view['padded'])}", indent=16) if view["padded"] else []),
+        *(
+            _texts(f"padded          {padding_line(layer, view['padded'], view['remainders'])}", indent=16)
+            if view["padded"]
+            else []
+        ),
         Text(f"compute cycles  {totals['compute_cycles']:,}"),
         Text(f"utilisation     {totals['utilisation']:.1%} of {architecture['macs']:,} MAC units"),
         *_texts(f"made by         {provenance_line(view)}", indent=16),
@@ -198,7 +209,7 @@ def summary(schedule: Schedule, network: str | None = None) -> list[str]:
     mesh = f"{architecture.noc.mesh} PEs, " if architecture.noc else ""
     lines = [
         f"layer         {name}: {layer_line(layer)}",
-        *([f"padded        {padding_line(layer, schedule.padded)}"] if schedule.padded else []),
+        *([f"padded        {padding_line(layer, schedule.padded, schedule.remainders)}"] if schedule.padded else []),
         f"architecture  {printable(architecture.name, 34)}: {mesh}{units} MAC units",
         f"made by       {provenance_line(view)}",
         *([f"search        {searched}"] if (searched := search_line(view)) is not None else []),

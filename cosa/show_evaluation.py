@@ -75,6 +75,7 @@ def describe(schedule: Schedule, evaluation: Evaluation) -> dict[str, Any]:
         "energies": ENERGY[evaluation.convention],
         "layer": schedule.layer.model_dump(mode="json"),
         "padded": dict(schedule.padded),
+        "remainders": schedule.remainders,
         "architecture": {
             "name": architecture.name,
             "hash": schedule.architecture_hash,
@@ -160,7 +161,7 @@ def lines(view: dict[str, Any]) -> list[str]:
     head = [
         f"{printable(layer['name'], 40)} on {printable(architecture['name'], 34)}, convention {view['convention']}",
         layer_line_of(layer),
-        *padding_lines(layer, view["padded"]),
+        *padding_lines(layer, view["padded"], view["remainders"]),
         "",
         f"cycles        {view['cycles']:,}, bound by {printable(view['bound_by'], 44)}",
         f"compute       {view['compute_cycles']:,} cycles (product of the temporal loops)",
@@ -213,9 +214,9 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False) or [""]
 
 
-def padding_lines(layer: dict[str, Any], padded: dict[Dim, int]) -> list[str]:
+def padding_lines(layer: dict[str, Any], padded: dict[Dim, int], remainders: bool = False) -> list[str]:
     """What is padded, of a layer given as data; nothing if nothing is."""
-    return [f"padded        {padding_line(Layer.from_data(layer), padded)}"] if padded else []
+    return [f"padded        {padding_line(Layer.from_data(layer), padded, remainders)}"] if padded else []
 
 
 def layer_line_of(layer: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ def violations(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLev
 
 def require_valid(schedule: Schedule, doing: str) -> None:
     """InfeasibleError naming every broken capacity, fan-out and limit, if there is one."""
-    found = violations(schedule.padded_layer, schedule.architecture, schedule.nest)
+    found = violations(schedule.covered_layer, schedule.architecture, schedule.nest)
     if found:
         text = "; ".join(str(violation) for violation in found)
         raise InfeasibleError(f"{doing}: does not fit architecture {schedule.architecture.name!r}: {text}")

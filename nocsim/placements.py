@@ -49,7 +49,12 @@ def placements(schedule: Schedule) -> list[Schedule]:
         nest = list(schedule.nest)
         nest[place] = entry.model_copy(update={"loops": (*entry.temporal, *loops)})
         made = Schedule.make(
-            schedule.layer, schedule.architecture, tuple(nest), schedule.provenance, padded=schedule.padded
+            schedule.layer,
+            schedule.architecture,
+            tuple(nest),
+            schedule.provenance,
+            padded=schedule.padded,
+            remainders=schedule.remainders,
         )
         found.append(made)
     return found

@@ -336,7 +336,14 @@ def _result(
         machine_bound_cycles=floor,
         notes=tuple(notes),
     )
-    made = Schedule.make(schedule.layer, schedule.architecture, schedule.nest, provenance, padded=schedule.padded)
+    made = Schedule.make(
+        schedule.layer,
+        schedule.architecture,
+        schedule.nest,
+        provenance,
+        padded=schedule.padded,
+        remainders=schedule.remainders,
+    )
     return Portfolio(made, result)
 
 

@@ -110,6 +110,21 @@ class Evaluation:
     hops: tuple[Hop, ...]
 
 
+@dataclass(frozen=True)
+class Run:
+    """What is computed: `layer`, padding included, in `compute_cycles` on `macs_used` MAC units of an architecture."""
+
+    layer: Layer
+    architecture: Architecture
+    compute_cycles: int
+    macs_used: int
+
+    @classmethod
+    def of(cls, view: NestView) -> Run:
+        """The run of a whole nest."""
+        return cls(view.layer, view.architecture, view.compute_cycles, view.macs_used)
+
+
 def evaluate(
     layer: Layer,
     architecture: Architecture,
@@ -152,11 +167,11 @@ def evaluate_timeloop(
             [item.fills + item.updates for item in tensors.values()],
             architecture.levels[level],
         )
-        levels.append(_level(architecture, level, tensors, *slowdown))
+        levels.append(level_result(architecture, level, tensors, *slowdown))
     networks = tuple(
         {tensor: _network(by_tensor[tensor].networks[level]) for tensor in TENSORS} for level in range(len(view.levels))
     )
-    return _evaluation("timeloop", view, tuple(levels), networks, (), padding_macs)
+    return put_together("timeloop", Run.of(view), tuple(levels), networks, (), padding_macs)
 
 
 def timeloop_cycles(
@@ -225,15 +240,16 @@ def evaluate_exact(
             if level in found.levels:
                 tensors[tensor] = _tensor_exact(architecture, level, found.levels[level])
         levels.append(
-            _level(architecture, level, tensors, *_exact_cycles(view.compute_cycles, architecture, level, tensors))
+            level_result(architecture, level, tensors, *exact_cycles(view.compute_cycles, architecture, level, tensors))
         )
     hops = tuple(hop for found in by_tensor.values() for hop in found.hops)
-    return _evaluation("exact", view, tuple(levels), (), hops, padding_macs)
+    return put_together("exact", Run.of(view), tuple(levels), (), hops, padding_macs)
 
 
-def _exact_cycles(
+def exact_cycles(
     compute_cycles: int, architecture: Architecture, level: int, tensors: dict[Tensor, TensorAtLevel]
 ) -> tuple[int, Literal["read", "write"] | None]:
+    """Compute cycles, or what the busiest instance's words take through the bandwidths of a level, and which binds."""
     entry = architecture.levels[level]
     reads = sum(item.reads + item.drains for item in tensors.values())
     writes = sum(item.fills + item.updates for item in tensors.values())
@@ -270,13 +286,14 @@ def _tensor_exact(architecture: Architecture, level: int, item: ExactAccesses) -
     )
 
 
-def _level(
+def level_result(
     architecture: Architecture,
     level: int,
     tensors: dict[Tensor, TensorAtLevel],
     cycles: int,
     bound_by: Literal["read", "write"] | None,
 ) -> LevelResult:
+    """The figures of a level from those of its tensors."""
     entry = architecture.levels[level]
     return LevelResult(
         name=entry.name,
@@ -290,14 +307,15 @@ def _level(
     )
 
 
-def _evaluation(
+def put_together(
     convention: Convention,
-    view: NestView,
+    view: Run,
     levels: tuple[LevelResult, ...],
     networks: tuple[dict[Tensor, NetworkResult], ...],
     hops: tuple[Hop, ...],
     padding_macs: int,
 ) -> Evaluation:
+    """The evaluation of a run from the figures of its levels."""
     cycles, bound_by = view.compute_cycles, "compute"
     for level in levels:
         if level.cycles > cycles:
@@ -326,7 +344,7 @@ def _evaluation(
     )
 
 
-def _roofline(view: NestView, outermost: LevelResult, cycles: int, macs: int) -> Roofline:
+def _roofline(view: Run, outermost: LevelResult, cycles: int, macs: int) -> Roofline:
     """Reads and writes of the outermost level run beside each other, so the slower direction is the roof."""
     entry, peak = view.architecture.levels[-1], view.architecture.macs
     words = outermost.read_words + outermost.write_words

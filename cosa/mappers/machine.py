@@ -240,6 +240,7 @@ def map_layer(
     constraints: Constraints | None = None,
     pad_percent: float = 0.0,
     bypass: Bypass = "fixed",
+    remainders: bool = False,
     gap: float = 0.01,
     time_limit_seconds: float = 60.0,
     rounds: int = MAX_ROUNDS,
@@ -263,6 +264,8 @@ def map_layer(
     pad_percent: by how much a dimension may be padded where that pays.
     bypass: ``fixed``: levels keep what the architecture says; ``chosen``: the solver decides, for every level but the
         outermost, which of the tensors of its `keeps` and `may_keep` it keeps.
+    remainders: last tiles may be smaller (`cosa.mappers.remainders`): counted by the convention ``exact``, with a bound
+        for any tiles; without a network model, constraints and padding.
     gap: distance of the answer from the proven bound, in linear units, at which to stop.
     time_limit_seconds: for everything; the best by then is the answer.
     rounds: of solving and tightening, at most; unlike time the same on any machine.
@@ -279,6 +282,32 @@ def map_layer(
     SolverError: the solver failed.
     """
     _check_name("--objective", objective, OBJECTIVES)
+    if remainders:
+        from cosa.mappers.remainders import with_remainders
+
+        _check_name("--bypass", bypass, BYPASSES)
+        for option, value in (("--model", model), ("--constrain", constraints), ("--constants", constants)):
+            if value not in (None, "analytical"):
+                raise InputError(
+                    "does not go with --remainders",
+                    source=option,
+                    value=str(value),
+                    allowed="the analytical model alone",
+                )
+        if pad_percent:
+            raise InputError("does not go with --remainders", source="--pad-percent", value=pad_percent, allowed="0")
+        return with_remainders(
+            layer,
+            architecture,
+            objective=objective,
+            bypass=bypass,
+            gap=gap,
+            time_limit_seconds=time_limit_seconds,
+            rounds=rounds,
+            settle_ties=settle_ties,
+            seed=seed,
+            threads=threads,
+        )
     task = _task(
         layer,
         architecture,
@@ -332,7 +361,7 @@ def map_pool(
     _check_name("--objective", objective, OBJECTIVES)
     if not 1 <= count <= MAX_POOL:
         raise InputError("out of range", source="--pool", value=count, allowed=f"a whole number from 1 to {MAX_POOL}")
-    task = _task(layer, architecture, count=count, objective=objective, **options)
+    task = _task(layer, architecture, count=count, objective=objective, **_without_remainders("--pool", options))
     outcome = task.search.run(objective)
     found = []
     for number, answer in enumerate(outcome.answers, start=1):
@@ -368,7 +397,7 @@ def map_front(
         raise InputError(
             "out of range", source="--points", value=points, allowed=f"a whole number from 2 to {MAX_POOL}"
         )
-    task = _task(layer, architecture, **options)
+    task = _task(layer, architecture, **_without_remainders("--objective pareto", options))
     front, stopped_by = task.search.front(points)
     found = []
     for number, point in enumerate(front, start=1):
@@ -381,6 +410,13 @@ def map_front(
         provenance = task.provenance("pareto", stopped_by, figures.energy_pj, point.bound_pj, notes)
         found.append(task.schedule(point.answer, provenance))
     return found
+
+
+def _without_remainders(option: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of searches that know whole tiles only."""
+    if options.get("remainders"):
+        raise InputError("does not go with --remainders", source=option, value="given", allowed="one schedule")
+    return {name: value for name, value in options.items() if name != "remainders"}
 
 
 def _check_name(option: str, name: str, allowed: Sequence[str]) -> None:
