@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 from typing import Any, Literal, get_args
 
 from cosa.analytical.constants import Constants, PublishedConstants
@@ -22,7 +23,7 @@ from cosa.mappers.ranking import Answer
 from cosa.mapping_rules import MappingRules
 from cosa.mip.factors import prime_factors
 from cosa.mip.solver import solver_version
-from cosa.schedule import Provenance, Schedule, ScheduleTiming
+from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
 from cosa.validity import require_room
 from cosa.workload import DIMS, TENSORS, Dim, Layer
 
@@ -34,6 +35,8 @@ MAX_POOL = 1000
 """Schedules that a pool or a front may have."""
 
 _PADDING_CHOICES = 3
+_FEW_BUSY = 0.5
+_HINT_PERCENT = 15
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def _task(
     bounds = padding_choices(layer, pad_percent)
     rules = MappingRules() if constraints is None else constraints.rules(layer, architecture, bounds)
     found_model = _model(name, layer, architecture, bounds, constants, rules, bypass, physical_only)
-    start = [point for point in starting_points(layer, architecture, found_model) if found_model.figures(point)]
+    start = [point for point in starting_points(layer, architecture, found_model, bounds) if found_model.figures(point)]
     if bypass == "chosen":
         # What fixed levels reach is within reach, too: in a third of the time, so that a choice never loses to none.
         fixed = {"model": name, "constants": constants, "constraints": constraints, "pad_percent": pad_percent}
@@ -332,6 +335,8 @@ def map_layer(
     floor = outcome.floor_cycles
     if floor:
         notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")
+    if not pad_percent and objective != "energy":
+        notes += padding_hint(layer, architecture, task.model.neighbourhood.nest(outcome.answer.point), outcome.answer)
     provenance = task.provenance(objective, outcome.stopped_by, outcome.value, outcome.bound, notes)
     return task.schedule(outcome.answer, provenance.model_copy(update={"machine_bound_cycles": floor or None}))
 
@@ -457,13 +462,29 @@ def padding_choices(layer: Layer, percent: float) -> dict[Dim, tuple[int, ...]]:
     return found
 
 
-def starting_points(layer: Layer, architecture: Architecture, model: AnalyticalModel) -> list[Point]:
-    """Where the search begins: the published program's schedule, and every loop at the outermost level."""
+def padding_hint(layer: Layer, architecture: Architecture, nest: Sequence[ScheduleLevel], answer: Answer) -> list[str]:
+    """A note where computing takes most of the time, most MAC units have nothing to do, and bounds split badly."""
+    compute_cycles = prod(loop.bound for entry in nest for loop in entry.temporal)
+    idle = layer.macs < _FEW_BUSY * compute_cycles * architecture.macs
+    if not idle or compute_cycles < answer.figures.cycles / 2:
+        return []
+    dims = ", ".join(f"{dim} {layer.bounds[dim]}" for dim in padding_choices(layer, _HINT_PERCENT))
+    return [f"most MAC units are idle: --pad-percent {_HINT_PERCENT} lets {dims} grow where that pays"] if dims else []
+
+
+def starting_points(
+    layer: Layer, architecture: Architecture, model: AnalyticalModel, bounds: Mapping[Dim, Sequence[int]]
+) -> list[Point]:
+    """Where the search begins: the published program's schedules, and every loop at the outermost level.
+
+    It schedules the layer, and where `bounds` let dimensions grow also the one in which all have what splits best.
+    """
     from cosa.mappers.cosa_mip import map_layer as published
 
-    points = [outermost_only(layer, architecture, model.neighbourhood)]
-    try:
-        schedule = published(layer, architecture, time_limit_seconds=5.0, gap=0.01)
-    except (InputError, InfeasibleError, SolverError):
-        return points
-    return [model.neighbourhood.of_nest(schedule.nest), *points]
+    sizes = {dim: min(choices, key=lambda size: (max(prime_factors(size)), size)) for dim, choices in bounds.items()}
+    points = []
+    for each in (layer, layer.padded_to(sizes)) if sizes else (layer,):
+        with suppress(InputError, InfeasibleError, SolverError):
+            schedule = published(each, architecture, time_limit_seconds=5.0, gap=0.01)
+            points.append(model.neighbourhood.of_nest(schedule.nest))
+    return [*points, outermost_only(layer, architecture, model.neighbourhood)]

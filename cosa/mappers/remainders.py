@@ -29,7 +29,7 @@ from cosa.schedule import Provenance, Schedule, ScheduleTiming
 from cosa.validity import violations
 from cosa.workload import DIMS, TENSORS, Layer
 
-PAD_PERCENT = 25.0
+PAD_PERCENT = 15.0
 """By how much the program may pad for the second of the schedules that the descent starts from."""
 
 
@@ -114,7 +114,7 @@ def with_remainders(
     Parameters
     ----------
     objective: ``latency``, ``energy`` or ``edp``.
-    time_limit_seconds: a quarter for each of two programs, half for the descent.
+    time_limit_seconds: an eighth for the program without padding, three for that with it, half for the descent.
     whole: leave nothing over (what the same search finds without remainders, to compare with).
     options: further ones of `cosa.mappers.machine.map_layer`.
 
@@ -127,9 +127,10 @@ def with_remainders(
 
     started = time.perf_counter()
     found = []
-    for percent in (0.0,) if whole else (0.0, PAD_PERCENT):
-        solved: dict[str, Any] = {"pad_percent": percent, "time_limit_seconds": time_limit_seconds / 4, "seed": seed}
-        found.append(map_layer(layer, architecture, objective=objective, model="analytical", **options, **solved))
+    options |= {"model": "analytical", "seed": seed, "settle_ties": False}
+    for percent, share in ((0.0, 1 / 8), (PAD_PERCENT, 3 / 8))[: 1 if whole else 2]:
+        limit: dict[str, Any] = {"time_limit_seconds": time_limit_seconds * (1 / 2 if whole else share)}
+        found.append(map_layer(layer, architecture, objective=objective, pad_percent=percent, **limit, **options))
     neighbourhood = Neighbourhood(architecture, keeping=Keeping.of(architecture, "chosen"))
     model, rng = CutModel(layer, neighbourhood, whole), random.Random(seed)
     known: list[tuple[tuple[float, float], Point]] = []
