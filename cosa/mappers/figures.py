@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
 from cosa.analytical.constants import Constants, PublishedConstants
@@ -227,9 +228,12 @@ class NetworkModel(AnalyticalModel):
         super().__init__(layer, architecture, bounds, rules, bypass)
         self.constants = constants or Constants()
 
-    def make_evaluator(self, layer: Layer) -> _NetworkEvaluator:
+    def make_evaluator(self, layer: Layer) -> _Predicted:
         """See `AnalyticalModel`."""
-        return _NetworkEvaluator(layer, self.architecture, self.constants)
+        network, constants = NetworkEvaluator(layer, self.architecture), self.constants
+        return _Predicted(
+            layer, self.architecture, lambda batch: network.predicted_cycles(network.loads(batch), constants)
+        )
 
     def floor_cycles(self, point: Point) -> float:
         """See `CostModel`."""
@@ -256,20 +260,18 @@ class NetworkModel(AnalyticalModel):
         )
 
 
-class _NetworkEvaluator:
-    """A batch evaluator whose cycles are the predicted ones of the machine."""
+class _Predicted:
+    """A batch evaluator whose cycles are predicted ones."""
 
-    def __init__(self, layer: Layer, architecture: Architecture, constants: Constants) -> None:
+    def __init__(
+        self, layer: Layer, architecture: Architecture, predict: Callable[[MappingBatch], npt.NDArray[Any]]
+    ) -> None:
         self._analytical = BatchEvaluator(layer, architecture)
-        self._network = NetworkEvaluator(layer, architecture)
-        self._constants = constants
+        self._predict = predict
 
     def evaluate(self, batch: MappingBatch, detail: bool = True) -> BatchResult:
         """See `BatchEvaluator.evaluate`."""
-        result = self._analytical.evaluate(batch, detail)
-        loads = self._network.loads(batch)
-        cycles = self._network.predicted_cycles(loads, self._constants)
-        return replace(result, cycles=cycles)
+        return replace(self._analytical.evaluate(batch, detail), cycles=self._predict(batch))
 
 
 class PublishedModel(AnalyticalModel):
@@ -303,9 +305,10 @@ class PublishedModel(AnalyticalModel):
         """See `CostModel`: not known apart from the prediction."""
         return inf
 
-    def make_evaluator(self, layer: Layer) -> _PublishedEvaluator:
+    def make_evaluator(self, layer: Layer) -> _Predicted:
         """See `AnalyticalModel`."""
-        return _PublishedEvaluator(layer, self.architecture, self.constants)
+        machine = PublishedEvaluator(layer, self.architecture, self.constants)
+        return _Predicted(layer, self.architecture, lambda batch: machine.predicted_cycles(machine.loads(batch)))
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
@@ -318,19 +321,6 @@ class PublishedModel(AnalyticalModel):
             constants=self.constants,
             mapping_rules=self.rules,
         )
-
-
-class _PublishedEvaluator:
-    """A batch evaluator whose cycles are the predicted ones of a replay."""
-
-    def __init__(self, layer: Layer, architecture: Architecture, constants: PublishedConstants) -> None:
-        self._analytical = BatchEvaluator(layer, architecture)
-        self._published = PublishedEvaluator(layer, architecture, constants)
-
-    def evaluate(self, batch: MappingBatch, detail: bool = True) -> BatchResult:
-        """See `BatchEvaluator.evaluate`."""
-        result = self._analytical.evaluate(batch, detail)
-        return replace(result, cycles=self._published.predicted_cycles(self._published.loads(batch)))
 
 
 def fix_counts(program: CostProgram, point: Point, from_level: int = 0) -> None:
