@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cosa import cli_files
+from cosa.cli_files import complete_architectures, complete_networks
 from cosa.cli_layer import chosen_layer
 from cosa.errors import InfeasibleError, InputError, nearest_of
 from cosa.terminal import application, check_output, out, out_json, out_lines, run
@@ -22,30 +24,11 @@ if TYPE_CHECKING:
 app = application("cosa", "Schedules layers of neural networks on spatial accelerators by mixed-integer programming.")
 
 CONVENTIONS = ("timeloop", "exact")
-SCHEMAS = ("layer", "architecture", "constraints", "network_constants", "schedule", "weights")
-CONVERSIONS = ("layer", "layers", "architecture", "schedule", "timeloop-problem", "timeloop-mapping", "facts")
-CONVERT_HELP = f"What to make: {', '.join(CONVERSIONS)}."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     return run(app, "cosa", argv)
-
-
-def _complete_networks() -> list[str]:
-    from cosa.networks import network_names
-
-    return network_names()
-
-
-def _complete_architectures() -> list[str]:
-    from cosa.arch import architecture_names
-
-    return architecture_names()
-
-
-def _complete_conversions() -> list[str]:
-    return list(CONVERSIONS)
 
 
 def _complete_objectives() -> list[str]:
@@ -90,14 +73,14 @@ def _complete_mappers() -> list[str]:
 def schedule_command(
     context: typer.Context,
     network: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Layer table.", autocompletion=_complete_networks)
+        str | None, typer.Option(metavar="NAME", help="Layer table.", autocompletion=complete_networks)
     ] = None,
     layer: Annotated[str | None, typer.Option(metavar="NAME", help="Layer of that table.")] = None,
     layer_file: Annotated[str | None, typer.Option(metavar="FILE", help="YAML or JSON file of a layer.")] = None,
     arch: Annotated[
         str,
         typer.Option(
-            metavar="NAME|FILE", help="Packaged architecture, or a file.", autocompletion=_complete_architectures
+            metavar="NAME|FILE", help="Packaged architecture, or a file.", autocompletion=complete_architectures
         ),
     ] = "simba_4x4",
     mesh: Annotated[
@@ -347,117 +330,7 @@ def breakdown_command(
     out_json(view) if as_json else out_lines(lines(view))
 
 
-@app.command("networks")
-def networks_command(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Layer table.", autocompletion=_complete_networks)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
-) -> None:
-    """List the layer tables that ship with the package, or the layers of one."""
-    from cosa import listing
-
-    if name is None:
-        data = listing.networks()
-        out_json(data) if as_json else out_lines(listing.networks_table(data))
-    else:
-        data = listing.network(name)
-        out_json(data) if as_json else out_lines(listing.network_table(data))
-
-
-@app.command("archs")
-def archs_command(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME|FILE]", help="Architecture.", autocompletion=_complete_architectures),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
-) -> None:
-    """List the packaged architectures, or check and print one."""
-    from cosa import listing
-
-    if name is None:
-        data = listing.architectures()
-        out_json(data) if as_json else out_lines(listing.architectures_table(data))
-    elif as_json:
-        out_json(listing.architecture(name))
-    else:
-        out(listing.architecture_text(name))
-
-
-@app.command("convert")
-def convert_command(
-    to: Annotated[str, typer.Option(metavar="KIND", help=CONVERT_HELP, autocompletion=_complete_conversions)],
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="[INPUT]...", help="Files of any kind known, read together.")
-    ] = None,
-    problem: Annotated[str | None, typer.Option(metavar="FILE", help="Timeloop problem, or a layer file.")] = None,
-    arch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Timeloop architecture, an architecture file, or a packaged one.",
-            autocompletion=_complete_architectures,
-        ),
-    ] = None,
-    mapping: Annotated[str | None, typer.Option(metavar="FILE", help="Timeloop mapping, or a nest it printed.")] = None,
-    layer: Annotated[str | None, typer.Option(metavar="NAME", help="One layer of several.")] = None,
-    one_row: Annotated[
-        bool, typer.Option("--one-row", help="Timeloop mapping for an architecture whose fan-outs are single rows.")
-    ] = False,
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="PATH", help="File to write; for layers a folder.")
-    ] = None,
-) -> None:
-    """Convert between our files and those of Timeloop and SCALE-Sim; what is left aside is noted on standard error."""
-    from cosa.interop.convert import converted, read_inputs, text_of_result, write
-
-    paths = [*(files or []), *(path for path in (problem, mapping) if path is not None)]
-    if not paths and arch is None:
-        raise InputError("nothing to convert", allowed="files, --problem, --arch, --mapping")
-    inputs = read_inputs(paths, arch)
-    result = converted(inputs, to, layer, one_row)
-    if output is None and isinstance(result, dict):
-        raise InputError("layers need a folder", source="-o", allowed="-o FOLDER")
-    if output is not None and not isinstance(result, dict):
-        check_output("-o", output, {path: path for path in [*paths, *([arch] if arch else [])]})
-    written = [] if output is None else write(result, output)
-    for note in dict.fromkeys(inputs.notes):
-        print("note: " + " ".join(note.split()), file=sys.stderr)
-    if not isinstance(result, dict) and output is None:
-        out(text_of_result(result, None))
-    else:
-        out_lines([f"written to {path}" for path in written])
-
-
-@app.command("schema")
-def schema_command(
-    kind: Annotated[
-        str, typer.Argument(metavar="|".join(SCHEMAS), help="Kind of file.", autocompletion=lambda: list(SCHEMAS))
-    ],
-) -> None:
-    """Print the JSON Schema of a kind of file."""
-    if kind not in SCHEMAS:
-        nearest = nearest_of(kind, SCHEMAS)
-        raise InputError("no such kind of file", source="KIND", value=kind, allowed=", ".join(SCHEMAS), nearest=nearest)
-    from cosa.analytical.constants import Constants
-    from cosa.arch import Architecture
-    from cosa.constraints import Constraints
-    from cosa.files import FileModel
-    from cosa.mip.objective import Weights
-    from cosa.schedule import Schedule
-    from cosa.workload import Layer
-
-    models: dict[str, type[FileModel]] = {
-        "layer": Layer,
-        "architecture": Architecture,
-        "constraints": Constraints,
-        "schedule": Schedule,
-        "network_constants": Constants,
-        "weights": Weights,
-    }
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | models[kind].model_json_schema()
-    out_json(schema)
+cli_files.register(app)  # at the end of the list of commands
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def test_schema(cosa: Cosa, kind: str) -> None:
 def test_unknown_schema(cosa: Cosa) -> None:
     cosa("schema", "layers").assert_error(
         "found 'layers'",
-        "layer, architecture, constraints, network_constants, schedule, weights",
+        "layer, architecture, constraints, network_constants, published_constants, schedule, weights",
         "did you mean layer?",
     )
 
