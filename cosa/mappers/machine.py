@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 from typing import Any, Literal, get_args
 
 from cosa.analytical.constants import Constants, PublishedConstants
@@ -19,13 +19,14 @@ from cosa.mappers.certified import MAX_ROUNDS, Search
 from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, NetworkModel, PublishedModel, outermost_only, padded_size
 from cosa.mappers.neighbours import Point
+from cosa.mappers.padding import padding_choices, padding_hint
 from cosa.mappers.ranking import Answer
 from cosa.mapping_rules import MappingRules
 from cosa.mip.factors import prime_factors
 from cosa.mip.solver import solver_version
-from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
+from cosa.schedule import Provenance, Schedule, ScheduleTiming
 from cosa.validity import require_room
-from cosa.workload import DIMS, TENSORS, Dim, Layer
+from cosa.workload import TENSORS, Dim, Layer
 
 OBJECTIVES = ("latency", "energy", "edp")
 ModelName = Literal["network", "analytical", "published-machine"]
@@ -33,10 +34,6 @@ MODELS: tuple[ModelName, ...] = get_args(ModelName)
 
 MAX_POOL = 1000
 """Schedules that a pool or a front may have."""
-
-_PADDING_CHOICES = 3
-_FEW_BUSY = 0.5
-_HINT_PERCENT = 15
 
 
 @dataclass(frozen=True)
@@ -336,7 +333,8 @@ def map_layer(
     if floor:
         notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")
     if not pad_percent and objective != "energy":
-        notes += padding_hint(layer, architecture, task.model.neighbourhood.nest(outcome.answer.point), outcome.answer)
+        nest = task.model.neighbourhood.nest(outcome.answer.point)
+        notes += padding_hint(layer, architecture, nest, outcome.answer.figures.cycles)
     provenance = task.provenance(objective, outcome.stopped_by, outcome.value, outcome.bound, notes)
     return task.schedule(outcome.answer, provenance.model_copy(update={"machine_bound_cycles": floor or None}))
 
@@ -437,39 +435,6 @@ def _model_name(model: str | None, architecture: Architecture) -> ModelName:
             architecture.require_noc()
         return next(name for name in MODELS if name == model)
     return "network" if has_one_buffer(architecture) else "analytical"
-
-
-def padding_choices(layer: Layer, percent: float) -> dict[Dim, tuple[int, ...]]:
-    """Bounds that a dimension may have: its own, and the larger ones within `percent` that split best.
-
-    Of those within reach the ones with the smallest largest prime are offered, of equals the smallest.
-
-    Raises
-    ------
-    InputError: the percentage is out of range.
-    """
-    if not 0 <= percent <= 100:
-        raise InputError("out of range", source="--pad-percent", value=percent, allowed="from 0 to 100")
-    found: dict[Dim, tuple[int, ...]] = {}
-    for dim in DIMS:
-        bound = layer.bounds[dim]
-        largest = max(prime_factors(bound), default=1)
-        reach = range(bound + 1, int(bound * (1 + percent / 100)) + 1)
-        ranked = sorted(reach, key=lambda size: (max(prime_factors(size)), size))
-        better = [size for size in ranked if max(prime_factors(size)) < largest][:_PADDING_CHOICES]
-        if better:
-            found[dim] = (bound, *sorted(better))
-    return found
-
-
-def padding_hint(layer: Layer, architecture: Architecture, nest: Sequence[ScheduleLevel], answer: Answer) -> list[str]:
-    """A note where computing takes most of the time, most MAC units have nothing to do, and bounds split badly."""
-    compute_cycles = prod(loop.bound for entry in nest for loop in entry.temporal)
-    idle = layer.macs < _FEW_BUSY * compute_cycles * architecture.macs
-    if not idle or compute_cycles < answer.figures.cycles / 2:
-        return []
-    dims = ", ".join(f"{dim} {layer.bounds[dim]}" for dim in padding_choices(layer, _HINT_PERCENT))
-    return [f"most MAC units are idle: --pad-percent {_HINT_PERCENT} lets {dims} grow where that pays"] if dims else []
 
 
 def starting_points(
