@@ -96,27 +96,18 @@ def _options(constants: Constants) -> dict[str, dict[str, Any]]:
     """What `cosa.schedule` takes for each variant."""
     steps, reloads = constants.cycles_per_step, constants.reloads
 
+    def weighted(weights: Constants) -> dict[str, Any]:
+        return {"objective": "latency", "model": "network", "constants": weights}
+
     def network(**changes: float) -> dict[str, Any]:
-        return {"objective": "latency", "model": "network", "constants": constants.model_copy(update=changes)}
+        return weighted(constants.model_copy(update=changes))
 
     known: dict[str, dict[str, Any]] = {
         "network": network(),
         "short_steps": network(cycles_per_step=steps / _STEP_FACTOR),
         "long_steps": network(cycles_per_step=max(steps, 10.0) * _STEP_FACTOR),
         "few_reloads": network(reloads=max(reloads, 0.1) * _RELOAD_FACTOR),
-        "loads_only": network(
-            floor=1.0,
-            compute=0.0,
-            dram_out=0.0,
-            dram_in=0.0,
-            to_pes=0.0,
-            reloads=0.0,
-            reductions=0.0,
-            late=0.0,
-            shared=0.0,
-            first_in=0.0,
-            last_out=0.0,
-        ),
+        "loads_only": weighted(constants.floor_alone()),
         "analytical": {"objective": "latency", "model": "analytical"},
         "published": {"objective": "cosa"},
     }

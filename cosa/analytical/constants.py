@@ -67,6 +67,18 @@ class Constants(FileModel):
     dram_bytes_per_cycle: Annotated[float, Field(gt=0)] | None = None
     fit: Fit | None = None
 
+    def floor_alone(self) -> Constants:
+        """The floor as it is, and the cycles of every step; no other load weighs anything."""
+        others = type(self).model_fields.keys() - {
+            "kind",
+            "schema_version",
+            "floor",
+            "cycles_per_step",
+            "dram_bytes_per_cycle",
+            "fit",
+        }
+        return self.model_copy(update=dict.fromkeys(others, 0.0) | {"floor": 1.0})
+
 
 class PublishedConstants(FileModel):
     """Weights of the prediction for the machine of the published simulator, and its two times of a DRAM packet.

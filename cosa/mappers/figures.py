@@ -196,14 +196,20 @@ class AnalyticalModel:
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
-        return AnalyticalProgram(
+        return self._stated(AnalyticalProgram, cycles_unit, energy_unit_pj, keeping=self.keeping)
+
+    def _stated(
+        self, kind: Callable[..., CostProgram], cycles_unit: float, energy_unit_pj: float, **more: Any
+    ) -> CostProgram:
+        """A program of the model's space."""
+        return kind(
             self.layer,
             self.architecture,
             cycles_unit=cycles_unit,
             energy_unit_pj=energy_unit_pj,
             bounds=self.bounds,
             mapping_rules=self.rules,
-            keeping=self.keeping,
+            **more,
         )
 
 
@@ -248,16 +254,7 @@ class NetworkModel(AnalyticalModel):
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
-        return NetworkProgram(
-            self.layer,
-            self.architecture,
-            cycles_unit=cycles_unit,
-            energy_unit_pj=energy_unit_pj,
-            bounds=self.bounds,
-            constants=self.constants,
-            mapping_rules=self.rules,
-            keeping=self.keeping,
-        )
+        return self._stated(NetworkProgram, cycles_unit, energy_unit_pj, constants=self.constants, keeping=self.keeping)
 
 
 class _Predicted:
@@ -312,15 +309,7 @@ class PublishedModel(AnalyticalModel):
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """See `CostModel`."""
-        return PublishedProgram(
-            self.layer,
-            self.architecture,
-            cycles_unit=cycles_unit,
-            energy_unit_pj=energy_unit_pj,
-            bounds=self.bounds,
-            constants=self.constants,
-            mapping_rules=self.rules,
-        )
+        return self._stated(PublishedProgram, cycles_unit, energy_unit_pj, constants=self.constants)
 
 
 def fix_counts(program: CostProgram, point: Point, from_level: int = 0) -> None:

@@ -21,20 +21,7 @@ from cosa.schedule import Provenance, Schedule
 from cosa.workload import Layer
 from tests.nocsim.nests import random_schedule
 
-LOADS_ONLY = Constants(
-    floor=1.0,
-    compute=0.0,
-    dram_out=0.0,
-    dram_in=0.0,
-    to_pes=0.0,
-    reloads=0.0,
-    reductions=0.0,
-    late=0.0,
-    shared=0.0,
-    first_in=0.0,
-    last_out=0.0,
-    cycles_per_step=0.0,
-)
+LOADS_ONLY = Constants(cycles_per_step=0.0).floor_alone()
 """A prediction that is the floor: descents end where nothing hides an error of it."""
 
 LAYERS = (
