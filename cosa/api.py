@@ -35,6 +35,7 @@ def schedule(
     pad_percent: float = 0.0,
     bypass: str = "fixed",
     remainders: bool = False,
+    settle_ties: bool = True,
     constraints: Constraints | str | Path | None = None,
     formulation: str = "aggregated",
     as_published: bool = False,
@@ -66,6 +67,8 @@ def schedule(
         `may_keep` a level keeps, and which pass it by, is chosen as well (machine's objectives).
     remainders: the last tile of a dimension may be smaller; counted by the convention ``exact``, which alone evaluates
         such schedules (machine's objectives, analytical).
+    settle_ties: latency: of the fastest schedules look for the one with the least energy; without, any of them, which
+        for the analytical model takes milliseconds where it can be proven without a program.
     constraints: what the schedule must keep to, a packaged name (``weight_stationary``), or the path of a constraints
         file (machine's objectives).
     formulation: ``aggregated``, or ``paper`` for a binary a prime factor; the same optimum in far more time.
@@ -108,6 +111,7 @@ def schedule(
         pad_percent=pad_percent,
         bypass=bypass,
         remainders=remainders,
+        settle_ties=settle_ties,
         constraints=constraints,
         formulation=formulation,
         as_published=as_published,
@@ -145,6 +149,7 @@ def program_options(
     pad_percent: float = 0.0,
     bypass: str = "fixed",
     remainders: bool = False,
+    settle_ties: bool = True,
     constraints: Constraints | str | Path | None = None,
     formulation: str = "aggregated",
     as_published: bool = False,
@@ -183,12 +188,15 @@ def program_options(
     if objective is None:
         objective = "cosa" if any(map(_given, published.values())) else "latency"
     _check_objective(objective)
+    if not settle_ties and objective != "latency":
+        raise InputError(f"means nothing to {objective}", source="--any-fastest", allowed="--objective latency")
     if objective in (*MACHINE_OBJECTIVES, PARETO):
         _refuse(published, objective, "an objective of the published program, such as cosa")
         return {
             "objective": objective,
             **machine,
             "physical_only": physical_only,
+            "settle_ties": settle_ties,
             "gap": 0.01 if gap is None else gap,
             **others,
         }

@@ -112,6 +112,12 @@ def schedule_command(
     remainders: Annotated[
         bool, typer.Option("--remainders", help="Last tiles may be smaller; evaluated by the convention exact.")
     ] = False,
+    settle_ties: Annotated[
+        bool,
+        typer.Option(
+            "--settle-ties/--any-fastest", help="Latency: of the fastest the one with the least energy, or any."
+        ),
+    ] = True,
     constrain: Annotated[
         str | None,
         typer.Option(
@@ -190,6 +196,7 @@ def schedule_command(
         "pad_percent": pad_percent,
         "bypass": bypass,
         "remainders": remainders,
+        "settle_ties": settle_ties,
         "constraints": constrain,
         "gap": gap,
         "formulation": formulation,

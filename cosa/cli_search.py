@@ -27,14 +27,19 @@ PROGRAM_ONLY = (
     "order_level",
     "pad_percent",
     "pad_primes_above",
+    "physical_only",
     "points",
     "pool",
     "precision",
     "remainders",
+    "settle_ties",
     "threads",
     "time_limit",
     "weights",
 )
+
+_SWITCHES = {"physical_only": "--any-loops", "settle_ties": "--any-fastest"}
+"""Options that are on unless their opposite is given."""
 
 
 def check_options(context: typer.Context, mapper: str, whole_network: bool = False) -> None:
@@ -60,8 +65,11 @@ def check_options(context: typer.Context, mapper: str, whole_network: bool = Fal
     for name in foreign:
         source = context.get_parameter_source(name) if name in context.params else None
         if source is not None and source.name == "COMMANDLINE":
-            option = "--" + name.replace("_", "-")
-            raise InputError(f"the mapper {mapper} has no such option", source=option, value=context.params[name])
+            value = context.params[name]
+            message = f"the mapper {mapper} has no such option"
+            if value is False and name in _SWITCHES:
+                raise InputError(message, source=_SWITCHES[name])
+            raise InputError(message, source="--" + name.replace("_", "-"), value=value)
 
 
 def budget(samples: int | None, evaluations: int | None, seconds: float | None) -> Budget:

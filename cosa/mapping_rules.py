@@ -86,6 +86,9 @@ class MappingRules:
         """What a nest (outermost level first) does not keep to, in words."""
         import numpy as np
 
+        if not (self.products or self.blocks or self.axes or self.keeps):
+            return []
+
         bounds = np.ones((1, 2, len(nest), len(DIMS)), np.int64)
         found = []
         for level, entry in enumerate(nest[::-1]):

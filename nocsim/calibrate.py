@@ -224,7 +224,8 @@ def fitted(matrix: Array, cycles: Array) -> Array:
 
 def _sample(layer: Layer, architecture: Architecture, kind: int, seed: float) -> Sample:
     """The published schedule (kind 0), or a descent under random constants, which for odd kinds is walked away from."""
-    from cosa.mappers.figures import NetworkModel, outermost_only
+    from cosa.mappers.figures import NetworkModel
+    from cosa.mappers.opening import outermost_only
     from cosa.mappers.polish import SCORES
 
     schedule = published_schedule(layer, architecture, None)

@@ -167,7 +167,7 @@ class BatchEvaluator:
         self.dims_of, self.scale_of = dims_of, scale_of
         self.fanouts = np.array([architecture.fanout(level) for level in levels], np.int64)
         self.capacities = np.array([-1 if words is None else words for words in capacities], np.int64)
-        self._tables = (
+        self.tables = (
             axis_of,
             scale_of,
             dims_of,
@@ -213,7 +213,7 @@ class BatchEvaluator:
             batch.spatial_bounds,
             batch.spatial_axes,
             batch.keeps,
-            *self._tables,
+            *self.tables,
             tiles,
             partitions,
             instances,

@@ -580,3 +580,175 @@ def evaluate_batch(
             for tensor in range(3):
                 energy += energies_out[row, level, tensor]
         cycles_out[mapping], energy_out[mapping], fits_out[mapping] = cycles, energy, fits
+
+
+@_helper
+def _overflows(
+    bounds: Array, from_level: int, to_level: int, keeps: Array, dims_of: Array, scale_of: Array, capacities: Array
+) -> bool:
+    """Whether tiles of the levels from one to before another outgrow their level; bounds [2, level, dimension]."""
+    extents = np.ones(DIMS, np.int64)
+    for level in range(to_level):
+        for dim in range(DIMS):
+            extents[dim] *= bounds[0, level, dim] * bounds[1, level, dim]
+        if level < from_level or capacities[level] < 0:
+            continue
+        words = 0.0
+        for tensor in range(3):
+            if keeps[0, level, tensor]:
+                words += _box_words(extents, dims_of[tensor], scale_of[tensor])
+        if words > capacities[level]:
+            return True
+    return False
+
+
+@_compiled
+def descend(
+    bounds: Array,  # int64 [2 (temporal, spatial), level, dim]: a mapping, changed in place
+    orders: Array,  # int64 [level]: of its temporal loops, rows of `permutations`, changed in place
+    permutations: Array,  # uint8 [order, dim], outer to inner
+    primes: Array,  # int64: all that divide a bound
+    keeps: Array,  # bool [1, level, tensor]
+    axis_of: Array,  # from here on as of `evaluate_batch`
+    scale_of: Array,
+    dims_of: Array,
+    fanouts: Array,
+    capacities: Array,
+    blocks: Array,
+    clusters: Array,
+    read_bandwidths: Array,
+    write_bandwidths: Array,
+    vector_pj: Array,
+    mac_pj: float,
+    target: float,
+    most: int,
+) -> tuple[int, int]:
+    """Take one change after the other that gives fewer cycles, or as many and less energy; (evaluated, cycles).
+
+    A change moves a prime factor from one place to another, or takes another order for a level. It ends when cycles are
+    at most `target`, when no change is better, or when `most` mappings are evaluated. Cycles are -1 if nothing fits.
+    """
+    levels = bounds.shape[1]
+    one, by_tensor = (1, levels, DIMS), (2, levels, 3)
+    temporal_dims, temporal_bounds = np.zeros(one, np.uint8), np.ones(one, np.int64)
+    spatial_dims, spatial_bounds = np.zeros(one, np.uint8), np.ones(one, np.int64)
+    row_by_row = np.full(one, 2, np.uint8)
+    tiles, partitions = np.zeros(by_tensor, np.int64), np.zeros(by_tensor, np.int64)
+    reads, fills, updates = np.zeros(by_tensor, np.int64), np.zeros(by_tensor, np.int64), np.zeros(by_tensor, np.int64)
+    energies, instances = np.zeros(by_tensor, np.float64), np.zeros((2, levels), np.int64)
+    level_cycles = np.zeros((2, levels), np.int64)
+    compute, cycles, energy = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.float64)
+    fits, status = np.zeros(1, np.bool_), np.zeros(1, np.uint8)
+
+    # Places of factors: temporal at every level, spatial where there is a fan-out.
+    places = 0
+    place_kind, place_level = np.empty(2 * levels, np.int64), np.empty(2 * levels, np.int64)
+    for kind in range(2):
+        for level in range(levels):
+            if kind == 0 or fanouts[level, 0] * fanouts[level, 1] > 1:
+                place_kind[places], place_level[places] = kind, level
+                places += 1
+    steps = 1
+    for level in range(levels):
+        for dim in range(DIMS):
+            steps *= bounds[0, level, dim]
+            spatial_dims[0, level, dim] = dim
+
+    pairs = places * places
+    moves = DIMS * pairs * len(primes)
+    changes = moves + levels * len(permutations)
+    best_cycles, best_energy, evaluated = -1, np.inf, 0
+    change, tried = -1, 0
+    while evaluated < most and tried <= changes:
+        level, dim, source, goal, prime, before, steps_before = -1, -1, 0, 0, 1, 0, steps
+        if change >= moves:
+            level, order = (change - moves) // len(permutations), (change - moves) % len(permutations)
+            before = orders[level]
+            loops = 0
+            for each in range(DIMS):
+                loops += bounds[0, level, each] > 1
+            if order == before or loops < 2:
+                level = -1
+            else:
+                orders[level] = order
+        elif change >= 0:
+            prime, pair = primes[change % len(primes)], change // len(primes) % pairs
+            dim, source, goal = change // len(primes) // pairs, pair // places, pair % places
+            from_kind, from_level = place_kind[source], place_level[source]
+            to_kind, to_level = place_kind[goal], place_level[goal]
+            possible = source != goal and bounds[from_kind, from_level, dim] % prime == 0
+            if possible and to_kind == 1:
+                used = prime
+                for each in range(DIMS):
+                    used *= bounds[1, to_level, each]
+                possible = used <= fanouts[to_level, 0] * fanouts[to_level, 1]
+            if possible and from_kind != to_kind:
+                steps = steps * prime if from_kind else steps // prime
+                possible = best_cycles < 0 or steps <= best_cycles
+            if possible:
+                bounds[from_kind, from_level, dim] //= prime
+                bounds[to_kind, to_level, dim] *= prime
+                low, high = min(from_level, to_level), max(from_level, to_level)
+                # A spatial loop is inside the tile of its own level.
+                if _overflows(bounds, low, high + 1, keeps, dims_of, scale_of, capacities):
+                    bounds[to_kind, to_level, dim] //= prime
+                    bounds[from_kind, from_level, dim] *= prime
+                    possible = False
+            if not possible:
+                dim, steps = -1, steps_before
+        better = False
+        if change < 0 or level >= 0 or dim >= 0:
+            for each in range(levels):
+                for slot in range(DIMS):
+                    loop = permutations[orders[each], slot]
+                    temporal_dims[0, each, slot], temporal_bounds[0, each, slot] = loop, bounds[0, each, loop]
+                    spatial_bounds[0, each, slot] = bounds[1, each, slot]
+            evaluate_batch(
+                temporal_dims,
+                temporal_bounds,
+                spatial_dims,
+                spatial_bounds,
+                row_by_row,
+                keeps,
+                axis_of,
+                scale_of,
+                dims_of,
+                fanouts,
+                capacities,
+                blocks,
+                clusters,
+                read_bandwidths,
+                write_bandwidths,
+                vector_pj,
+                mac_pj,
+                tiles,
+                partitions,
+                instances,
+                reads,
+                fills,
+                updates,
+                energies,
+                level_cycles,
+                compute,
+                cycles,
+                energy,
+                fits,
+                status,
+            )
+            evaluated += 1
+            better = fits[0] and status[0] == DONE
+            if better and best_cycles >= 0:
+                better = cycles[0] < best_cycles or (cycles[0] == best_cycles and energy[0] < best_energy * (1 - 1e-12))
+        if better:
+            best_cycles, best_energy, tried = cycles[0], energy[0], 0
+            if best_cycles <= target:
+                break
+        elif level >= 0:
+            orders[level] = before
+        elif dim >= 0:
+            bounds[to_kind, to_level, dim] //= prime
+            bounds[from_kind, from_level, dim] *= prime
+            steps = steps_before
+        tried += 1
+        change = (change + 1) % changes
+    return evaluated, best_cycles

@@ -82,6 +82,7 @@ class Search:
     _front: Front = field(default_factory=Front)
     _widened: set[bytes] = field(default_factory=set)
     _floor_cycles: float | None = None
+    _least_cycles: float = 0.0
     _main: str = ""
     _set_aside: bool = False
     _rounds: int = 0
@@ -102,13 +103,15 @@ class Search:
         SolverError: no mapping within the time limit, or the solver failed.
         """
         self._begin(objective)
-        found = self._rankings[objective].entries[0]
-        first = found.answer.figures
-        program = self.model.program(first.cycles, first.energy_pj)
-        if objective == "latency":
-            bound, stopped = self._latency(program, floor)
+        if self._is_least(objective) and not self.settle_ties:
+            bound, stopped = self._least_cycles, "gap"
         else:
-            bound, stopped = {"energy": self._energy, "edp": self._edp}[objective](program)
+            first = self._rankings[objective].entries[0].answer.figures
+            program = self.model.program(first.cycles, first.energy_pj)
+            if objective == "latency":
+                bound, stopped = self._latency(program, floor)
+            else:
+                bound, stopped = {"energy": self._energy, "edp": self._edp}[objective](program)
         entries = self._rankings[objective].entries
         return Outcome(
             answers=[entry.answer for entry in entries],
@@ -175,11 +178,20 @@ class Search:
         self._deadline = self._started + self.time_limit_seconds
         self._main = objective
         self._rankings = {name: Ranking(name, self.count if name == objective else 1) for name in SCORES}
+        self._least_cycles = self.model.least_cycles()
         for point in self.start:
-            self._consider(point, SCORES[objective])
+            self._keep(point)
+        if self.settle_ties or not self._is_least(objective):
+            for point in self.start:
+                self._consider(point, SCORES[objective])
         if not self._rankings[objective].entries:
             raise SolverError("none of the mappings to start from fits the architecture")
         self._first_seconds = self._elapsed()
+
+    def _is_least(self, objective: str) -> bool:
+        """Whether the best is known to be optimal without a program."""
+        best = self._rankings[objective].best
+        return objective == "latency" and self.count == 1 and best <= self._least_cycles * (1 + self.gap)
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self._started
@@ -190,8 +202,12 @@ class Search:
         whole = self._deadline
         if floor:
             self._deadline = self._started + _LATENCY_SHARE * self.time_limit_seconds
-        self._touch_at(program, program.cycles, self._best("latency"))
-        bound, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
+        if self._is_least("latency"):
+            bound, stopped = self._least_cycles, "gap"
+        else:
+            self._touch_at(program, program.cycles, self._best("latency"))
+            bound, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
+            bound = max(bound, self._least_cycles)
         self._deadline = whole
         if floor:
             self._floor_cycles = self._floor(program)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import Any, Protocol
 
@@ -16,8 +17,10 @@ from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.analytical.published_batch import PublishedEvaluator
 from cosa.analytical.published_machine import published_rules, require_published
 from cosa.arch import Architecture
-from cosa.keeping import Bypass, Keeping, as_array
+from cosa.keeping import Bypass, Keeping
+from cosa.mappers.least import Parallel, least_cycles, most_parallel
 from cosa.mappers.neighbours import INNERMOST, Neighbourhood, Point, Points
+from cosa.mappers.opening import open_latency
 from cosa.mappers.polish import Evaluator, Score, polish
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
@@ -101,6 +104,9 @@ class CostModel(Protocol):
     def floor_cycles(self, point: Point) -> float:
         """Cycles that a mapping cannot run below, predicted or not."""
 
+    def least_cycles(self) -> float:
+        """Cycles that no mapping is below, as far as is known without a program (0: nothing is)."""
+
     def keep_loads(self, program: CostProgram, point: Point) -> None:
         """Fix in a program what a mapping's cycles come from, where it is known which factors that are."""
 
@@ -138,6 +144,12 @@ class AnalyticalModel:
         if sizes not in self._evaluators:
             self._evaluators[sizes] = self.make_evaluator(self.layer.padded_to(padded_size(self.layer, point)))
         return self._evaluators[sizes]
+
+    def fastest(self, gap: float) -> Point | None:
+        """A mapping known to be within a gap of the least cycles, if it is easily found; without padding and rules."""
+        evaluator = BatchEvaluator(self.layer, self.architecture)
+        self._evaluators[tuple(self.layer.bounds.values())] = evaluator
+        return open_latency(evaluator, self.neighbourhood, self.parallel, self.least_cycles() * (1 + gap))
 
     def make_evaluator(self, layer: Layer) -> Evaluator:
         """An evaluator of one layer, padded or not."""
@@ -190,6 +202,15 @@ class AnalyticalModel:
         figures = self.figures(point)
         assert figures is not None
         return figures.cycles
+
+    @cached_property
+    def parallel(self) -> Parallel:
+        """The most MAC units that can be at work, without padding."""
+        return most_parallel(self.layer, self.architecture)
+
+    def least_cycles(self) -> float:
+        """See `CostModel`: without padding, which could let more MAC units work."""
+        return 0.0 if self.bounds else least_cycles(self.layer, self.architecture, self.parallel.units)
 
     def keep_loads(self, program: CostProgram, point: Point) -> None:
         """See `CostModel`: cycles may come from any level."""
@@ -248,6 +269,10 @@ class NetworkModel(AnalyticalModel):
         network = NetworkEvaluator(layer, self.architecture)
         return float(network.floor_cycles(network.loads(batch), self.constants.dram_bytes_per_cycle)[0])
 
+    def least_cycles(self) -> float:
+        """See `CostModel`: what is predicted may be less than what is possible."""
+        return 0.0
+
     def keep_loads(self, program: CostProgram, point: Point) -> None:
         """See `CostModel`: the loops from the mesh on outward; ties are settled by those inside a PE."""
         fix_counts(program, point, self.architecture.mesh_level)
@@ -302,6 +327,10 @@ class PublishedModel(AnalyticalModel):
         """See `CostModel`: not known apart from the prediction."""
         return inf
 
+    def least_cycles(self) -> float:
+        """See `CostModel`: what is predicted may be less than what is possible."""
+        return 0.0
+
     def make_evaluator(self, layer: Layer) -> _Predicted:
         """See `AnalyticalModel`."""
         machine = PublishedEvaluator(layer, self.architecture, self.constants)
@@ -324,15 +353,6 @@ def free_counts(program: CostProgram) -> None:
     """Let go of all factors of a program."""
     for count in program.counts.values():
         count.unfix()
-
-
-def outermost_only(layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood) -> Point:
-    """The mapping that always fits: every loop at the outermost level, and no tensor kept that need not be."""
-    top = len(architecture.levels) - 1
-    bounds = {(top, dim, "temporal"): bound for dim, bound in layer.bounds.items() if bound > 1}
-    keeping = neighbourhood.keeping
-    keeps = None if keeping.is_fixed else as_array(keeping.always)
-    return neighbourhood.point(bounds, {}, keeps)  # type: ignore[arg-type]
 
 
 def padded_size(layer: Layer, point: Point) -> dict[Dim, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, get_args
@@ -17,20 +16,25 @@ from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
 from cosa.keeping import BYPASSES, Bypass, as_array, differences
 from cosa.mappers.certified import MAX_ROUNDS, Search
 from cosa.mappers.feasible import feasible_point
-from cosa.mappers.figures import AnalyticalModel, NetworkModel, PublishedModel, outermost_only, padded_size
+from cosa.mappers.figures import AnalyticalModel, NetworkModel, PublishedModel, padded_size
 from cosa.mappers.neighbours import Point
+from cosa.mappers.opening import starting_points
 from cosa.mappers.padding import padding_choices, padding_hint
 from cosa.mappers.ranking import Answer
 from cosa.mapping_rules import MappingRules
-from cosa.mip.factors import prime_factors
 from cosa.mip.solver import solver_version
-from cosa.schedule import Provenance, Schedule, ScheduleTiming
+from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
 from cosa.validity import require_room
 from cosa.workload import TENSORS, Dim, Layer
 
 OBJECTIVES = ("latency", "energy", "edp")
 ModelName = Literal["network", "analytical", "published-machine"]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
+
+_NO_PROGRAM = (
+    "proven without a program: no mapping keeps more MAC units at work, or moves less than every word of the outermost "
+    "level once"
+)
 
 MAX_POOL = 1000
 """Schedules that a pool or a front may have."""
@@ -52,9 +56,15 @@ class _Task:
     started: float
     physical_only: bool
 
-    def schedule(self, answer: Answer, provenance: Provenance) -> Schedule:
-        """The schedule of a mapping."""
-        nest = self.model.neighbourhood.nest(answer.point)
+    def nest(self, answer: Answer) -> tuple[ScheduleLevel, ...]:
+        """The nest of a mapping, outermost level first."""
+        return self.model.neighbourhood.nest(answer.point)
+
+    def schedule(
+        self, answer: Answer, provenance: Provenance, nest: tuple[ScheduleLevel, ...] | None = None
+    ) -> Schedule:
+        """The schedule of a mapping, whose nest may be known."""
+        nest = nest or self.nest(answer)
         if broken := self.model.rules.broken(self.architecture, nest):
             raise InfeasibleError(f"the schedule found does not keep to {self.model.rules.source}: {'; '.join(broken)}")
         seconds = time.perf_counter() - self.started
@@ -72,9 +82,9 @@ class _Task:
         return Schedule.make(self.layer, self.architecture, nest, provenance, timing, padded)
 
     def provenance(
-        self, objective: str, stopped_by: str, value: float, bound: float, notes: Sequence[str]
+        self, objective: str, stopped_by: str, value: float, bound: float, notes: Sequence[str], solved: bool = True
     ) -> Provenance:
-        """Value and bound, with their gap where there is a bound."""
+        """Value and bound, with their gap where there is a bound; `solved`: whether the solver had a part in it."""
         from cosa.version import version
 
         gap = max(0.0, value / bound - 1) if bound > 0 else None
@@ -84,14 +94,15 @@ class _Task:
             "time": "time was up",
         }
         stopped = [f"stopped because {why[stopped_by]}"] if stopped_by in why else []
+        statuses = {"time": "time_limit", "tight": "relaxed", "slow": "relaxed"}
         return Provenance(
             mapper="cosa",
             version=version(),
             objective=objective,
             model=self.name,
             seed=self.seed,
-            solver=solver_version(),
-            solver_status={"time": "time_limit", "tight": "relaxed", "slow": "relaxed"}.get(stopped_by, "optimal"),
+            solver=solver_version() if solved else None,
+            solver_status=statuses.get(stopped_by, "optimal") if solved else None,
             objective_value=value,
             bound=bound if bound > 0 else None,
             gap=gap,
@@ -155,7 +166,13 @@ def _task(
     bounds = padding_choices(layer, pad_percent)
     rules = MappingRules() if constraints is None else constraints.rules(layer, architecture, bounds)
     found_model = _model(name, layer, architecture, bounds, constants, rules, bypass, physical_only)
-    start = [point for point in starting_points(layer, architecture, found_model, bounds) if found_model.figures(point)]
+    plain = constraints is None and bypass == "fixed" and not bounds and not architecture.limits
+    start: list[Point] = []
+    if name == "analytical" and objective == "latency" and plain and count == 1:
+        start = [] if (fastest := found_model.fastest(gap)) is None else [fastest]
+    if settle_ties or not start:
+        others = starting_points(layer, architecture, found_model.neighbourhood, bounds)
+        start += [point for point in others if found_model.figures(point)]
     if bypass == "chosen":
         # What fixed levels reach is within reach, too: in a third of the time, so that a choice never loses to none.
         fixed = {"model": name, "constants": constants, "constraints": constraints, "pad_percent": pad_percent}
@@ -332,11 +349,16 @@ def map_layer(
     floor = outcome.floor_cycles
     if floor:
         notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")
+    nest = task.nest(outcome.answer)
     if not pad_percent and objective != "energy":
-        nest = task.model.neighbourhood.nest(outcome.answer.point)
         notes += padding_hint(layer, architecture, nest, outcome.answer.figures.cycles)
-    provenance = task.provenance(objective, outcome.stopped_by, outcome.value, outcome.bound, notes)
-    return task.schedule(outcome.answer, provenance.model_copy(update={"machine_bound_cycles": floor or None}))
+    without_program = outcome.rounds == 0 and outcome.stopped_by == "gap"
+    if without_program:
+        notes.append(_NO_PROGRAM)
+    provenance = task.provenance(
+        objective, outcome.stopped_by, outcome.value, outcome.bound, notes, solved=not without_program
+    )
+    return task.schedule(outcome.answer, provenance.model_copy(update={"machine_bound_cycles": floor or None}), nest)
 
 
 def map_pool(
@@ -435,21 +457,3 @@ def _model_name(model: str | None, architecture: Architecture) -> ModelName:
             architecture.require_noc()
         return next(name for name in MODELS if name == model)
     return "network" if has_one_buffer(architecture) else "analytical"
-
-
-def starting_points(
-    layer: Layer, architecture: Architecture, model: AnalyticalModel, bounds: Mapping[Dim, Sequence[int]]
-) -> list[Point]:
-    """Where the search begins: the published program's schedules, and every loop at the outermost level.
-
-    It schedules the layer, and where `bounds` let dimensions grow also the one in which all have what splits best.
-    """
-    from cosa.mappers.cosa_mip import map_layer as published
-
-    sizes = {dim: min(choices, key=lambda size: (max(prime_factors(size)), size)) for dim, choices in bounds.items()}
-    points = []
-    for each in (layer, layer.padded_to(sizes)) if sizes else (layer,):
-        with suppress(InputError, InfeasibleError, SolverError):
-            schedule = published(each, architecture, time_limit_seconds=5.0, gap=0.01)
-            points.append(model.neighbourhood.of_nest(schedule.nest))
-    return [*points, outermost_only(layer, architecture, model.neighbourhood)]

@@ -121,7 +121,7 @@ class Neighbourhood:
             table += [order for order in choices if order not in table]
             self._choices[level] = tuple(table.index(order) for order in choices)
         self.innermost = tuple(table)
-        self._permutations = np.array([_permutation(dims) for dims in self.innermost], np.uint8)
+        self.permutations = np.array([_permutation(dims) for dims in self.innermost], np.uint8)
         self._instances = [x * y for x, y in (architecture.fanout(level) for level in self._levels)]
 
     @cached_property
@@ -175,7 +175,7 @@ class Neighbourhood:
             temporal, spatial = point.bounds[0, level], point.bounds[1, level]
             loops = [
                 Loop(dim=DIMS[dim], bound=int(temporal[dim]))
-                for dim in self._permutations[point.orders[level]]
+                for dim in self.permutations[point.orders[level]]
                 if temporal[dim] > 1
             ]
             along: dict[Dim, int] = {DIMS[dim]: int(spatial[dim]) for dim in np.flatnonzero(spatial > 1)}
@@ -191,6 +191,8 @@ class Neighbourhood:
         return tuple(tensor for tensor in (*entry.keeps, *entry.may_keep) if kept[TENSORS.index(tensor)])
 
     def _placed(self, level: int, along: dict[Dim, int]) -> list[tuple[Dim, int, Axis]]:
+        if not along:
+            return []
         if level not in self.rules.axes:
             return split_over_axes(along, *self.architecture.fanout(level))
         x, _ = self.rules.axes[level]
@@ -257,7 +259,7 @@ class Neighbourhood:
             loops = point.bounds[0, level] > 1
             distinct: dict[tuple[int, ...], int] = {}
             for number in self._choices[level]:
-                distinct.setdefault(tuple(int(dim) for dim in self._permutations[number] if loops[dim]), number)
+                distinct.setdefault(tuple(int(dim) for dim in self.permutations[number] if loops[dim]), number)
             choices.append(list(distinct.values()))
         return np.array(list(product(*choices)), np.int64)
 
@@ -301,7 +303,7 @@ class Neighbourhood:
     def batch(self, points: Points) -> MappingBatch:
         """Mappings as the batch evaluator takes them; spatial loops run row by row over the instances."""
         mappings, levels, dims = len(points), len(self._levels), len(DIMS)
-        temporal_dims = self._permutations[points.orders]
+        temporal_dims = self.permutations[points.orders]
         keeps = self._default_keeps if points.keeps is None else points.keeps
         return MappingBatch(
             np.ascontiguousarray(temporal_dims),

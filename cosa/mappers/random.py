@@ -100,17 +100,18 @@ def _task(seed: int, number: int, samples: int, objective: Objective, reason: St
                 found.broken,
             )
             found.drawn += drawn
-            barren = 0 if filled else barren + drawn
+            batch = batch.first(filled)
+            result = evaluator.evaluate(batch, detail=False)
+            # What was filled keeps to fan-outs and capacities; limits of the architecture are looked at here.
+            valid = int(result.fits.sum())
+            barren = 0 if valid else barren + drawn
             if barren >= MOST_DRAWS_IN_A_ROW:
                 found.stopped_by = "no_valid_mapping"
                 return
-            if not filled:
-                continue
-            batch = batch.first(filled)
-            result = evaluator.evaluate(batch, detail=False)
             found.evaluations += filled
-            found.valid += filled
+            found.valid += valid
             first, second = costs(objective, result)
+            first[~result.fits] = np.inf
             found.offer(first, second, batch, space.architecture)
         found.stopped_by = reason
 

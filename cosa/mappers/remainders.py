@@ -18,11 +18,10 @@ import numpy as np
 
 from cosa.analytical.cut import CutNest
 from cosa.analytical.cut_evaluation import evaluate_cut
-from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
-from cosa.analytical.footprint import touched_words
 from cosa.arch import Architecture
 from cosa.keeping import Keeping
 from cosa.mappers.figures import Figures, padded_size
+from cosa.mappers.least import least
 from cosa.mappers.neighbours import Neighbourhood, Point
 from cosa.mip.factors import prime_factors
 from cosa.schedule import Provenance, Schedule, ScheduleTiming
@@ -198,27 +197,3 @@ def _descend(
                 break
         else:
             return value, point
-
-
-def least(layer: Layer, architecture: Architecture, objective: str, keeping: Keeping) -> float:
-    """What no schedule is below in cycles, pJ or their product by the convention ``exact``, whatever its tiles."""
-    top = architecture.levels[-1]
-    words = {tensor: touched_words(layer, tensor, layer.bounds) for tensor in TENSORS}
-    cycles = float(ceil(layer.macs / architecture.macs))
-    if top.read_bandwidth_words_per_cycle:
-        cycles = max(cycles, (words["weights"] + words["inputs"]) / top.read_bandwidth_words_per_cycle)
-    if top.write_bandwidth_words_per_cycle:
-        cycles = max(cycles, words["outputs"] / top.write_bandwidth_words_per_cycle)
-    energy = layer.macs * mac_energy_pj(architecture)
-    for tensor in TENSORS:
-        # The outermost level: each word once. The innermost keeper: one for all of its MACs in every cycle.
-        inner = next((level for level, most in enumerate(keeping.may) if tensor in most), None)
-        outermost = len(architecture.levels) - 1
-        energy += words[tensor] * vector_access_energy_pj(architecture, outermost) / top.block_words
-        if inner is None or inner == outermost or tensor not in keeping.always[inner]:
-            continue
-        below = prod(prod(architecture.fanout(level)) for level in range(inner + 1))
-        energy += (
-            layer.macs / below * vector_access_energy_pj(architecture, inner) / architecture.levels[inner].block_words
-        )
-    return {"latency": cycles, "energy": energy, "edp": cycles * energy}[objective]

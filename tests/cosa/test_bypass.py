@@ -21,9 +21,10 @@ from cosa.arch import Architecture, load_architecture
 from cosa.constraints import Constraints
 from cosa.errors import InfeasibleError, InputError
 from cosa.mappers.certified import Search
-from cosa.mappers.figures import AnalyticalModel, NetworkModel, outermost_only
+from cosa.mappers.figures import AnalyticalModel, NetworkModel
 from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Point, Points
+from cosa.mappers.opening import outermost_only
 from cosa.networks import load_network
 from cosa.schedule import Schedule
 from cosa.workload import TENSORS, Layer

@@ -18,8 +18,8 @@ from cosa.analytical.evaluation import evaluate_exact
 from cosa.arch import load_architecture
 from cosa.errors import InputError
 from cosa.keeping import Keeping
+from cosa.mappers.least import least
 from cosa.mappers.machine import map_layer, map_pool
-from cosa.mappers.remainders import least
 from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from cosa.show import summary
 from cosa.workload import DIMS, RELEVANT, TENSORS, Layer

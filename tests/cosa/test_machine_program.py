@@ -21,9 +21,10 @@ from cosa.analytical.traffic import Traffic
 from cosa.arch import Architecture, load_architecture
 from cosa.errors import InputError
 from cosa.mappers.certified import Search
-from cosa.mappers.figures import AnalyticalModel, CostModel, NetworkModel, outermost_only
+from cosa.mappers.figures import AnalyticalModel, CostModel, NetworkModel
 from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Neighbourhood, Point, Points
+from cosa.mappers.opening import outermost_only
 from cosa.mappers.padding import padding_choices
 from cosa.mip.factors import prime_factors
 from cosa.networks import load_network

@@ -13,9 +13,10 @@ from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.arch import Architecture
-from cosa.mappers.figures import NetworkModel, outermost_only
+from cosa.mappers.figures import NetworkModel
 from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Point
+from cosa.mappers.opening import outermost_only
 from cosa.mappers.polish import SCORES
 from cosa.schedule import Provenance, Schedule
 from cosa.workload import Layer
