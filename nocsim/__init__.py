@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nocsim.portfolio_run import portfolio
     from nocsim.replay import replay_packets
     from nocsim.result import Result
+    from nocsim.sweep.result import read_results
     from nocsim.sweep.spec import Sweep
     from nocsim.topology import Topology
 
@@ -30,6 +31,7 @@ __all__ = [
     "Sweep",
     "Topology",
     "portfolio",
+    "read_results",
     "replay_packets",
     "simulate",
 ]
@@ -44,6 +46,7 @@ _HOME = {
     "Sweep": "nocsim.sweep.spec",
     "Topology": "nocsim.topology",
     "portfolio": "nocsim.portfolio_run",
+    "read_results": "nocsim.sweep.result",
     "replay_packets": "nocsim.replay",
     "simulate": "nocsim.api",
 }

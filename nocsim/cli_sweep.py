@@ -1,4 +1,4 @@
-"""`nocsim sweep` and `nocsim sweep-report`."""
+"""`nocsim sweep`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from cosa.errors import InputError
 from cosa.terminal import check_output, out, out_lines
+from nocsim.cli_sweep_report import sweep_report_command
 
 if TYPE_CHECKING:
     from nocsim.sweep.spec import Sweep
@@ -67,50 +68,4 @@ def _dry_run(sweep: Sweep, results: str, workers: int) -> int:
     if counts.left:
         time = "time unknown" if found.seconds is None else f"about {duration(found.seconds / workers)}"
         out(f"{time} with {workers} worker{'s' if workers > 1 else ''} (by {found.basis})\n")
-    return 0
-
-
-def sweep_report_command(
-    results: Annotated[str, typer.Argument(metavar="FILE", help="File of results, as nocsim sweep writes it.")],
-    figures: Annotated[
-        str, typer.Option(metavar="X,Y", help="The two figures to trade off: names, or latency, energy, edp, buffer.")
-    ] = "latency,energy",
-    plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Draw the trade-off with its Pareto front (png, svg, pdf).")
-    ] = None,
-    csv_file: Annotated[str | None, typer.Option("--csv", metavar="FILE", help="Write every point as CSV.")] = None,
-    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write every point as Parquet.")] = None,
-    points: Annotated[bool, typer.Option("--points", help="A row for each layer instead of totals.")] = False,
-    rows: Annotated[int, typer.Option(metavar="N", help="Most rows of the table; 0: all.")] = 20,
-    timing: Annotated[
-        bool, typer.Option("--timing/--no-timing", help="Export wall-clock seconds, or leave them out.")
-    ] = True,
-) -> int:
-    """Tables, Pareto front and sensitivity of a sweep; exports."""
-    from nocsim.sweep.report import report
-    from nocsim.sweep.result import figure_name, read_results
-
-    names = [figure_name(name.strip(), "--figures") for name in figures.split(",")]
-    if len(names) != 2 or names[0] == names[1]:
-        raise InputError("not two figures", source="--figures", value=figures, allowed="X,Y such as latency,energy")
-    if rows < 0:
-        raise InputError("out of range", source="--rows", value=rows, allowed="a whole number >= 0")
-    outputs = {"--plot": plot, "--csv": csv_file, "--parquet": parquet}
-    for option, file in outputs.items():
-        if file is not None:
-            check_output(option, file, {"FILE": results})
-    result = read_results(results)
-    x, y = names
-    if plot is not None:
-        from nocsim.sweep.plot import save_trade_off
-
-        save_trade_off(result, x, y, plot)
-    if csv_file is not None:
-        result.to_csv(csv_file, timing=timing)
-    if parquet is not None:
-        result.to_parquet(parquet, timing=timing)
-    out_lines(report(result, x, y, points=points, most=rows))
-    written = [file for file in outputs.values() if file is not None]
-    if written:
-        out(f"\nwritten to {', '.join(written)}\n")
     return 0

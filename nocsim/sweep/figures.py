@@ -43,14 +43,22 @@ FIGURES: dict[str, Kind] = {
     "schedule_hash": "TEXT",
     "solver_status": "TEXT",
     "gap": "REAL",
+    "evaluations": "INTEGER",
+    "samples_drawn": "INTEGER",
+    "samples_valid": "INTEGER",
+    "stopped_by": "TEXT",
 }
 """Every figure with its type in the file of results; `docs/reference/sweeps.md` says what each one is."""
 
 
 class Outcome(TypedDict, total=False):
-    """What became of a point: its figures, or an error; seconds of scheduling, evaluation and simulation."""
+    """What became of a point: its figures, or an error; seconds of scheduling, evaluation and simulation.
+
+    `schedule` is the schedule as JSON, without the architecture (which the file of results has) and times.
+    """
 
     figures: dict[str, Any]
+    schedule: str
     error_kind: str
     error: str
     seconds: float
@@ -68,14 +76,10 @@ def run_task(task: str) -> Outcome:
     loading, outcome = 0.0, Outcome()
     try:
         data = json.loads(task)
-        figures, loading = _figures(
-            Layer.from_data(data["layer"]),
-            Architecture.from_data(data["architecture"]),
-            data["mapper"],
-            data["options"],
-            data["simulate"],
-        )
-        outcome["figures"] = figures
+        layer, architecture = Layer.from_data(data["layer"]), Architecture.from_data(data["architecture"])
+        schedule = make_schedule(layer, architecture, data["mapper"], data["options"])
+        outcome["figures"], loading = _figures(schedule, data["simulate"])
+        outcome["schedule"] = schedule.model_dump_json(exclude={"architecture", "timing"})
     except CosaError as error:
         outcome["error_kind"], outcome["error"] = type(error).__name__, str(error)
     except MemoryError:
@@ -95,11 +99,8 @@ def load() -> None:
         import_module(name)
 
 
-def _figures(
-    layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any], simulated: bool
-) -> tuple[dict[str, Any], float]:
+def _figures(schedule: Schedule, simulated: bool) -> tuple[dict[str, Any], float]:
     """All figures, and the seconds in which kernels were loaded."""
-    schedule = make_schedule(layer, architecture, mapper, options)
     figures = _analytical(schedule)
     if not simulated:
         return figures, 0.0
@@ -180,6 +181,8 @@ def _analytical(schedule: Schedule) -> dict[str, Any]:
         "solver_status": schedule.provenance.solver_status,
         "gap": schedule.provenance.gap,
     }
+    if (search := schedule.provenance.search) is not None:
+        figures |= search.model_dump(include={"evaluations", "samples_drawn", "samples_valid", "stopped_by"})
     if architecture.noc is not None:
         traffic = Traffic(schedule.padded_layer, architecture, schedule.nest)
         machine = bound(traffic)

@@ -19,6 +19,7 @@ from cosa.workload import Layer
 from nocsim.network_run import inputs_hash
 from nocsim.sweep.fields import Data, set_value, value_at
 from nocsim.sweep.filters import Condition
+from nocsim.sweep.labels import architecture_labels, layer_labels
 from nocsim.sweep.size import on_chip_buffer_bytes
 from nocsim.sweep.spec import SPECIAL_AXES, Sweep
 
@@ -100,6 +101,10 @@ class _Expansion:
         self._base_data = [base.model_dump(mode="json") for base in self._bases]
         self._check_names()
         self._layers = self._all_layers()
+        self._labels = {"architecture": architecture_labels(self._values("architecture", "simba_4x4"))}
+        if "layer" in sweep.axes:
+            names = [layers[0][0].name for layers in self._layers]
+            self._labels["layer"] = layer_labels(sweep.values("layer"), names)
         self._conditions = [Condition(text, sweep.source, f"where[{n}]") for n, text in enumerate(sweep.where)]
         self._machines: dict[tuple[int, ...], _Machine] = {}
 
@@ -219,7 +224,8 @@ class _Expansion:
         if "objective" in self._sweep.axes:
             options["objective"] = self._at(positions, "objective", None)
         mapper = self._at(positions, "mapper", "cosa")
-        axes = {name: self._label(name, positions, machine) for name in self._sweep.axes} | {"layer": layer.name}
+        axes = {name: self._label(name, positions, machine) for name in self._sweep.axes}
+        axes.setdefault("layer", layer.name)
         inputs = options | {"simulate": self._sweep.simulate}
         return Point(
             number=number,
@@ -239,7 +245,7 @@ class _Expansion:
         value = self._at(positions, axis, None)
         if axis in self._fields:
             return machine.fields.get(axis, value)
-        return value.get("name", "layer") if isinstance(value, dict) else value
+        return self._labels[axis][positions[axis]] if axis in self._labels else value
 
     def _wanted(self, point: Point, machine: _Machine) -> bool:
         def lookup(name: str) -> Any:

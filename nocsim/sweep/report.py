@@ -51,8 +51,8 @@ def report(result: SweepResult, x: str, y: str, *, points: bool = False, most: i
     if points:
         entries = [(row["axes"], row) for row in result.rows]
         lines += ["", *_table([*dict.fromkeys((*varied, "layer"))], figures, entries, most)]
-    else:
-        varied = [name for name in varied if name != "layer"]
+    varied = [name for name in varied if name != "layer"]
+    if not points:
         totals = [(found.axes, found.figures) for found in result.configurations]
         layers = max(found.layers for found in result.configurations)
         title = f"totals over {layers} layers:" if layers > 1 else ""

@@ -13,6 +13,7 @@ from typing import Any
 
 from cosa.errors import InputError, nearest_of
 from cosa.files import whole_file, write_atomic
+from cosa.schedule import Schedule
 from nocsim.sweep.figures import FIGURES
 from nocsim.sweep.spec import Sweep
 
@@ -57,10 +58,15 @@ class Configuration:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A sweep, and its points as rows of the file of results, in order (`nocsim.sweep.store.Store.rows`)."""
+    """A sweep, and its points as rows of the file of results, in order (`nocsim.sweep.store.Store.rows`).
+
+    `path` is that file, `number` the number of the sweep in it.
+    """
 
     sweep: Sweep
     rows: list[dict[str, Any]]
+    path: Path | None = None
+    number: int | None = None
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -72,16 +78,46 @@ class SweepResult:
         """All axes; `layer` always is one."""
         return list(dict.fromkeys((*self.sweep.axes, "layer")))
 
+    def schedule(self, number: int) -> Schedule:
+        """The schedule of a finished point, by its `number`; `Schedule.save` writes it.
+
+        Raises
+        ------
+        InputError: there is no such point, or the file has no schedule of it.
+        """
+        from nocsim.sweep.store import Store
+
+        source = str(self.path or self.sweep.name)
+        if not 0 <= number < len(self.rows):
+            allowed = f"a whole number from 0 to {len(self.rows) - 1}, as in the column number"
+            raise InputError("no such point", source=source, value=number, allowed=allowed)
+        row = self.rows[number]
+        if row["status"] != "done":
+            why = f": {row['error']}" if row["error"] else ""
+            raise InputError(f"point {number} is {row['status']}{why}", source=source)
+        data = None
+        if self.path is not None:
+            store = Store(self.path)
+            try:
+                data = store.schedule(row["inputs_hash"])
+            finally:
+                store.close()
+        if data is None:
+            raise InputError(f"no schedule of point {number} is kept: an earlier version ran it", source=source)
+        return Schedule.from_data(data, source=source)
+
     def columns(self, *, timing: bool = True) -> list[str]:
         """Names of the columns of `records`."""
+        inputs = ["mapper", "options", "simulate"]
         rest = ["error_kind", "error", *WALL_CLOCK, "architecture_hash", "inputs_hash", "version", "sources"]
-        names = ["number", *self.axis_names, "count", "status", *FIGURES, *rest]
+        names = dict.fromkeys(["number", *self.axis_names, *inputs, "count", "status", *FIGURES, *rest])
         return [name for name in names if timing or name not in WALL_CLOCK]
 
     def records(self, *, timing: bool = True) -> Iterator[list[Any]]:
         """A flat row for each point; axis values that are lists or mappings are JSON text."""
         for row in self.rows:
-            values = row | {name: _flat(row["axes"].get(name)) for name in self.axis_names}
+            values = row | {"options": _flat(row["options"]), "simulate": self.sweep.simulate}
+            values |= {name: _flat(row["axes"].get(name)) for name in self.axis_names}
             yield [values[name] for name in self.columns(timing=timing)]
 
     def frame(self, *, timing: bool = True) -> Any:
@@ -101,13 +137,17 @@ class SweepResult:
             data[name] = pandas.array(values, dtype=kind) if kind else list(values)
         return pandas.DataFrame(data)
 
-    def to_csv(self, path: str | Path, *, timing: bool = True) -> None:
-        """Write all points as CSV; empty where there is no value."""
+    def csv_text(self, *, timing: bool = True) -> str:
+        """All points as CSV; empty where there is no value."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns(timing=timing))
         writer.writerows(self.records(timing=timing))
-        write_atomic(path, text.getvalue())
+        return text.getvalue()
+
+    def to_csv(self, path: str | Path, *, timing: bool = True) -> None:
+        """Write all points as CSV (`csv_text`)."""
+        write_atomic(path, self.csv_text(timing=timing))
 
     def to_parquet(self, path: str | Path, *, timing: bool = True) -> None:
         """Write all points as Parquet, with the types of the figures.
@@ -123,7 +163,7 @@ class SweepResult:
         for name, values in zip(self.columns(timing=timing), table, strict=True):
             if name in FIGURES or name in WALL_CLOCK:
                 columns[name] = pyarrow.array(values, type=types[FIGURES.get(name, "REAL")])
-            elif {type(value) for value in values if value is not None} <= {int, float}:
+            elif (kinds := {type(value) for value in values if value is not None}) <= {int, float} or kinds == {bool}:
                 columns[name] = pyarrow.array(values)
             else:
                 texts = [None if value is None else str(value) for value in values]
@@ -141,8 +181,35 @@ class SweepResult:
         return [_configuration(dict(key), rows) for key, rows in groups.items()]
 
 
-def read_results(path: str | Path) -> SweepResult:
-    """What a file of results holds of the sweep that was run last, finished or not.
+def read_results(path: str | Path, sweep: str | int | None = None) -> SweepResult:
+    """What a file of results holds of a sweep, finished or not.
+
+    Parameters
+    ----------
+    sweep: its number in the file (`sweeps_in`), or its name, which means the one of that name that was run last;
+        without it, the one that was run last.
+
+    Raises
+    ------
+    InputError: the file is missing, is no file of results, or has no such sweep.
+    """
+    from nocsim.sweep.store import Store
+
+    store = Store(path)
+    try:
+        if sweep is None:
+            store.latest()
+        else:
+            store.sweep = _number_of(str(sweep), store.sweeps(), str(path))
+        return SweepResult(store.spec(), store.rows(), store.path, store.sweep)
+    finally:
+        store.close()
+
+
+def sweeps_in(path: str | Path) -> list[dict[str, Any]]:
+    """The sweeps of a file of results, the one that was run last at the end.
+
+    Each has its number `sweep`, its `name`, `last_run` (UTC), and how many `points` it has and are `done`.
 
     Raises
     ------
@@ -152,10 +219,18 @@ def read_results(path: str | Path) -> SweepResult:
 
     store = Store(path)
     try:
-        store.latest()
-        return SweepResult(store.spec(), store.rows())
+        return store.sweeps()
     finally:
         store.close()
+
+
+def _number_of(wanted: str, sweeps: Sequence[dict[str, Any]], source: str) -> int:
+    for entry in reversed(sweeps):
+        if wanted in (str(entry["sweep"]), entry["name"]):
+            number: int = entry["sweep"]
+            return number
+    allowed = ", ".join(f"{entry['sweep']} ({entry['name']})" for entry in sweeps)
+    raise InputError("no such sweep", source=source, value=wanted, allowed=allowed)
 
 
 def figure_name(text: str, source: str) -> str:

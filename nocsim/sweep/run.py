@@ -55,7 +55,7 @@ def run_sweep(
         store.plan(sweep, points)
         store.start_run(retry_failed=retry_failed)
         _run(store, pool, {point.inputs_hash: point for point in points}, watch)
-        return SweepResult(store.spec(), store.rows())
+        return SweepResult(store.spec(), store.rows(), store.path, store.sweep)
 
 
 def _pool(workers: int, scheduler: str | None) -> Pool:

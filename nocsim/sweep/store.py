@@ -14,8 +14,9 @@ import json
 import sqlite3
 import time
 import uuid
+import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -50,6 +51,7 @@ CREATE INDEX IF NOT EXISTS points_by_status ON points (status);
 CREATE TABLE IF NOT EXISTS plan (
     sweep INTEGER NOT NULL REFERENCES sweeps, number INTEGER NOT NULL, inputs_hash TEXT NOT NULL REFERENCES points,
     count INTEGER NOT NULL, axes TEXT NOT NULL, positions TEXT NOT NULL, PRIMARY KEY (sweep, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS schedules (inputs_hash TEXT PRIMARY KEY REFERENCES points, schedule BLOB NOT NULL);
 CREATE VIEW IF NOT EXISTS results AS
     SELECT sweeps.name AS sweep, plan.number, plan.axes, plan.count, points.*
     FROM plan JOIN points USING (inputs_hash) JOIN sweeps USING (sweep) ORDER BY plan.sweep, plan.number;
@@ -94,8 +96,16 @@ class Store:
             with self._transaction():
                 for statement in _SCHEMA.split(";\n"):
                     self._base.execute(statement)
+                self._add_figures()
                 self._base.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._base.execute(f"PRAGMA user_version = {LAYOUT}")
+
+    def _add_figures(self) -> None:
+        """A file that an earlier version wrote gets the columns of figures that are new."""
+        known = {row["name"] for row in self._base.execute("PRAGMA table_info(points)")}
+        for name, kind in FIGURES.items():
+            if name not in known:
+                self._base.execute(f"ALTER TABLE points ADD COLUMN {name} {kind}")
 
     def _use_wal(self) -> None:
         """Change to WAL mode; two runs that do so at once get an error at once, not after the usual wait."""
@@ -176,10 +186,19 @@ class Store:
         ------
         InputError: the file holds none.
         """
-        row = self._base.execute("SELECT sweep FROM sweeps ORDER BY last_run DESC, sweep DESC LIMIT 1").fetchone()
-        if row is None:
+        found = self.sweeps()
+        if not found:
             raise InputError("there is no sweep in it", source=str(self.path))
-        self.sweep = row["sweep"]
+        self.sweep = found[-1]["sweep"]
+
+    def sweeps(self) -> list[dict[str, Any]]:
+        """All sweeps, the one run last at the end: number (`sweep`), `name`, `last_run`, `points`, of them `done`."""
+        rows = self._base.execute(
+            "SELECT sweep, name, last_run, count(*) AS points, total(status = 'done') AS done "
+            "FROM sweeps JOIN plan USING (sweep) JOIN points USING (inputs_hash) "
+            "GROUP BY sweep ORDER BY last_run, sweep"
+        )
+        return [dict(row) | {"done": int(row["done"])} for row in rows]
 
     def spec(self) -> Sweep:
         """The sweep as it was given."""
@@ -268,10 +287,13 @@ class Store:
         }
         assignments = ", ".join(f"{name} = :{name}" for name in values)
         with self._transaction():
-            self._base.execute(
+            changed = self._base.execute(
                 f"UPDATE points SET {assignments} WHERE inputs_hash = :key AND run = :me AND status = 'running'",
                 values | {"key": inputs_hash, "me": self._run},
             )
+            if changed.rowcount and "schedule" in outcome:
+                packed = zlib.compress(outcome["schedule"].encode(), 9)
+                self._base.execute("INSERT OR REPLACE INTO schedules VALUES (?, ?)", (inputs_hash, packed))
 
     # what is known
 
@@ -299,7 +321,21 @@ class Store:
             (self.sweep,),
         )
         decoded = ("axes", "positions", "options")
-        return [dict(row) | {name: json.loads(row[name]) for name in decoded} for row in rows]
+        absent = dict.fromkeys(FIGURES)  # of those that an earlier version did not write
+        return [absent | dict(row) | {name: json.loads(row[name]) for name in decoded} for row in rows]
+
+    def schedule(self, inputs_hash: str) -> dict[str, Any] | None:
+        """The schedule of a finished point as plain data; None if the file has none of it."""
+        with suppress(sqlite3.OperationalError):  # no such table: an earlier version wrote the file
+            row = self._base.execute(
+                "SELECT schedule, architecture FROM schedules JOIN points USING (inputs_hash) "
+                "JOIN architectures USING (architecture_hash) WHERE inputs_hash = ?",
+                (inputs_hash,),
+            ).fetchone()
+            if row is not None:
+                data: dict[str, Any] = json.loads(zlib.decompress(row["schedule"]))
+                return data | {"architecture": json.loads(row["architecture"])}
+        return None
 
 
 def _point_row(point: Point) -> tuple[Any, ...]:
