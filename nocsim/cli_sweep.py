@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cosa.errors import InputError
 from cosa.terminal import check_output, out, out_lines
 from nocsim.cli_sweep_report import sweep_report_command
 
@@ -33,12 +32,10 @@ def sweep_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many points and how long, and run none.")] = False,
 ) -> int:
     """Schedule, evaluate and simulate every point of a sweep; what is finished stays finished."""
-    from nocsim.sweep.run import MOST_WORKERS, run_sweep
+    from nocsim.sweep.run import require_workers, run_sweep
     from nocsim.sweep.spec import load_sweep
 
-    if not 1 <= workers <= MOST_WORKERS:
-        allowed = f"a whole number from 1 to {MOST_WORKERS}"
-        raise InputError("out of range", source="--workers", value=workers, allowed=allowed)
+    require_workers(workers, "--workers")
     found = load_sweep(sweep)
     file = f"{found.name}.db" if results is None else results
     if dry_run:

@@ -313,13 +313,16 @@ def test_every_dram_figure_is_described() -> None:
 
 
 def test_every_field_and_figure_of_a_sweep_is_described() -> None:
+    from cosa.mappers.registry import MAPPERS
     from nocsim.sweep.figures import FIGURES
+    from nocsim.sweep.options import option_names
     from nocsim.sweep.points import DERIVED
     from nocsim.sweep.result import SweepResult
     from nocsim.sweep.spec import SPECIAL_AXES, Sweep, sweep_names
 
     columns = SweepResult(Sweep(axes={"network": "dlrm"}), []).columns()
     wanted = {*Sweep.model_fields, *SPECIAL_AXES, *FIGURES, *DERIVED, *columns, *sweep_names()}
+    wanted |= {name for mapper in MAPPERS for name in option_names(mapper)}
     assert sorted(wanted - words_in_code("sweeps")) == []
 
 

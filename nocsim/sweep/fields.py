@@ -1,10 +1,12 @@
 """Fields of an architecture by path (``noc.mesh``, ``levels.GlobalBuffer.capacity_words``, ``levels[4].keeps``).
 
-They are read and changed in plain data, as an architecture file holds them with all defaults filled in.
+They are read and changed in plain data, as an architecture file holds them with all defaults filled in. Besides its
+fields a level has ``capacity_bytes``: its capacity in words of `word_bits`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -14,6 +16,7 @@ from typing import Any
 from cosa.errors import InputError, nearest_of
 
 _PART = re.compile(r"([^\[\]]+)((?:\[\d+\])*)")
+_BYTES, _WORDS = "capacity_bytes", "capacity_words"
 _MULTIPLIER = re.compile(r"x(\d+(?:\.\d+)?)")
 
 Data = dict[str, Any]
@@ -68,22 +71,54 @@ def value_at(data: Data, path: str, others: tuple[str, ...] = ()) -> Any:
     InputError: there is no such field; the nearest one is named.
     """
     holder, key = _place(data, path, others)
-    return holder[key]
+    if not is_bytes(path):
+        return holder[key]
+    if holder[key] is None:
+        return None
+    size = Fraction(holder[key] * holder["word_bits"], 8)
+    return int(size) if size.denominator == 1 else float(size)
 
 
-def set_value(data: Data, path: str, value: Any) -> Any:
-    """Change a field in place, ``x8`` to eight times what it was, and return its new value.
+def scaled(data: Data, path: str, value: Any) -> Any:
+    """A value for a field: ``x8`` is eight times what it is in `data`, any other value is itself.
 
     Raises
     ------
     InputError: there is no such field, or nothing that can be multiplied.
     """
-    holder, key = _place(data, path, ())
     match = _MULTIPLIER.fullmatch(value) if isinstance(value, str) else None
-    if match:
-        value = _times(holder[key], Fraction(match[1]), path, value)
-    holder[key] = value
-    return value
+    return _times(value_at(data, path), Fraction(match[1]), path, value) if match else value
+
+
+def set_value(data: Data, path: str, value: Any) -> None:
+    """Change a field in place.
+
+    Raises
+    ------
+    InputError: there is no such field, or a capacity in bytes is not a whole number of words.
+    """
+    holder, key = _place(data, path, ())
+    holder[key] = _words(value, holder["word_bits"], path) if is_bytes(path) else value
+
+
+def is_bytes(path: str) -> bool:
+    """Whether it is a capacity in bytes, which no architecture file holds."""
+    return path.endswith("." + _BYTES)
+
+
+def _words(size: Any, word_bits: Any, path: str) -> int | None:
+    if size is None:
+        return None
+    bits = isinstance(word_bits, int) and not isinstance(word_bits, bool) and word_bits > 0
+    if isinstance(size, bool) or not isinstance(size, int | float) or not math.isfinite(size) or size <= 0 or not bits:
+        raise InputError("not a size", path=path, value=size, allowed="bytes > 0, or a multiplier such as x8")
+    words = Fraction(size) * 8 / word_bits
+    if words.denominator != 1:
+        message = f"not a whole number of words of {word_bits} bits"
+        near = Fraction(max(1, round(words)) * word_bits, 8)
+        nearest = str(near) if near.denominator == 1 else None
+        raise InputError(message, path=path, value=size, nearest=nearest)
+    return int(words)
 
 
 def _times(old: Any, factor: Fraction, path: str, text: str) -> int | float:
@@ -98,7 +133,13 @@ def _times(old: Any, factor: Fraction, path: str, text: str) -> int | float:
 
 
 def _place(data: Data, path: str, others: tuple[str, ...]) -> tuple[Any, Any]:
-    """The mapping or list that holds a field, and the key or index in it."""
+    """The mapping or list that holds a field, and the key or index in it; of bytes those of the words."""
+    if is_bytes(path):
+        try:
+            return _place(data, path.removesuffix(_BYTES) + _WORDS, others)
+        except InputError as error:
+            nearest = error.nearest.replace(_WORDS, _BYTES) if error.nearest else None
+            raise InputError(error.message, path=path, allowed=error.allowed, nearest=nearest) from None
     holder: Any = data
     parts = parts_of(path)
     key: Any = None

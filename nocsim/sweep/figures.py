@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import fields
 from typing import Any, Literal, TypedDict
 
 from cosa.arch import Architecture
@@ -78,7 +77,7 @@ def run_task(task: str) -> Outcome:
         data = json.loads(task)
         layer, architecture = Layer.from_data(data["layer"]), Architecture.from_data(data["architecture"])
         schedule = make_schedule(layer, architecture, data["mapper"], data["options"])
-        outcome["figures"], loading = _figures(schedule, data["simulate"])
+        outcome["figures"], loading = _figures(schedule, data["simulate"], data["device"])
         outcome["schedule"] = schedule.model_dump_json(exclude={"architecture", "timing"})
     except CosaError as error:
         outcome["error_kind"], outcome["error"] = type(error).__name__, str(error)
@@ -99,14 +98,14 @@ def load() -> None:
         import_module(name)
 
 
-def _figures(schedule: Schedule, simulated: bool) -> tuple[dict[str, Any], float]:
+def _figures(schedule: Schedule, simulated: bool, device: dict[str, Any] | None) -> tuple[dict[str, Any], float]:
     """All figures, and the seconds in which kernels were loaded."""
     figures = _analytical(schedule)
     if not simulated:
         return figures, 0.0
-    from nocsim.api import simulate
+    from nocsim.sweep.machines import simulate_with
 
-    result = simulate(schedule)
+    result = simulate_with(schedule, device)
     channels = result.dram.channels
     accesses = sum(channel.reads + channel.writes for channel in channels)
     energies = [channel.energy_pj.total for channel in channels if channel.energy_pj is not None]
@@ -130,26 +129,17 @@ def _figures(schedule: Schedule, simulated: bool) -> tuple[dict[str, Any], float
 
 
 def make_schedule(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> Schedule:
-    """A schedule by the mapper of that name. Options named as a field of `Budget` are the search's budget.
+    """A schedule by the mapper of that name; options as `nocsim.sweep.options.checked_options` gives them.
 
     Raises
     ------
-    CosaError: an option is unknown or wrong, or there is no schedule.
+    CosaError: there is no schedule.
     """
     from cosa.mappers.registry import map_layer
-    from cosa.mappers.search import Budget
     from cosa.validity import require_valid
+    from nocsim.sweep.options import arguments
 
-    names = {field.name for field in fields(Budget)}
-    given = {name: value for name, value in options.items() if name in names}
-    others = {name: value for name, value in options.items() if name not in names}
-    if "weights" in others:
-        from cosa.mip.objective import Weights
-
-        # As data, so that the point's hash covers them: a file could change.
-        others["weights"] = Weights.from_data(others["weights"], source="options.weights")
-    budget = Budget(**given) if given else None
-    schedule = map_layer(mapper, layer, architecture, budget=budget, **others)
+    schedule = map_layer(mapper, layer, architecture, **arguments(options))
     require_valid(schedule, "the schedule found")
     return schedule
 

@@ -1,15 +1,21 @@
-"""Conditions on points (``pes <= 64``, ``levels.GlobalBuffer.capacity_words >= 4 * noc.fifo_flits``)."""
+"""Conditions on points (``pes <= 64``, ``levels.GlobalBuffer.capacity_words >= 4 * noc.fifo_flits``).
+
+A name may have no value at a point: `pes` of an architecture without a mesh, a field that is null. What is computed
+from it, or compared by size, is unknown then, and so is what `and`, `or` and `not` cannot tell without it (None below,
+as NULL in SQL). A condition that is unknown is not met.
+"""
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cosa.errors import InputError
 from cosa.interop.expressions import BINARY
 
+_BY_SIZE = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -25,6 +31,23 @@ _MOST_CHARACTERS = 1000
 
 Lookup = Callable[[str], Any]
 """The value of a name at a point; InputError if there is no such name."""
+
+
+def _compared(op: ast.cmpop, left: Any, right: Any) -> bool | None:
+    if isinstance(op, _BY_SIZE) and (left is None or right is None):
+        return None
+    return bool(_COMPARE[type(op)](left, right))
+
+
+def _together(parts: Iterable[Any], every: bool) -> bool | None:
+    """`and` (`every`) or `or` of parts that may be unknown; those behind one that decides are not looked at."""
+    unknown = False
+    for part in parts:
+        if part is None:
+            unknown = True
+        elif bool(part) is not every:
+            return not every
+    return None if unknown else every
 
 
 class Condition:
@@ -55,6 +78,8 @@ class Condition:
             found = self._value(self._tree, lookup)
         except (ArithmeticError, TypeError) as error:
             raise self._error(f"cannot be computed ({error})", None) from None
+        if found is None:
+            return False
         if not isinstance(found, bool):
             raise self._error(f"neither true nor false but {found!r}", "a comparison, such as pes <= 64")
         return found
@@ -71,13 +96,16 @@ class Condition:
                     message, source=self._source, path=self._path, value=self._text, nearest=error.nearest
                 ) from None
         if isinstance(node, ast.BoolOp):
-            parts = (self._value(part, lookup) for part in node.values)
-            return all(parts) if isinstance(node.op, ast.And) else any(parts)
+            return _together((self._value(part, lookup) for part in node.values), isinstance(node.op, ast.And))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
             value = self._value(node.operand, lookup)
+            if value is None:
+                return None
             return not value if isinstance(node.op, ast.Not) else -value
         if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
             left, right = self._value(node.left, lookup), self._value(node.right, lookup)
+            if left is None or right is None:
+                return None
             if not isinstance(left, int | float) or not isinstance(right, int | float):
                 raise TypeError(f"{left!r} or {right!r} is no number")
             return BINARY[type(node.op)](left, right)
@@ -86,7 +114,7 @@ class Condition:
         if isinstance(node, ast.Compare) and all(type(op) in _COMPARE for op in node.ops):
             values = [self._value(part, lookup) for part in (node.left, *node.comparators)]
             steps = zip(node.ops, values, values[1:], strict=False)
-            return all(bool(_COMPARE[type(op)](left, right)) for op, left, right in steps)
+            return _together((_compared(op, left, right) for op, left, right in steps), True)
         raise self._error("a condition that cannot be read", _ALLOWED)
 
     def _dotted(self, node: ast.expr) -> str:

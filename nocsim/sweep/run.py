@@ -42,9 +42,7 @@ def run_sweep(
     """See `Sweep.run`."""
     from nocsim.sweep.result import SweepResult
 
-    if not 1 <= workers <= MOST_WORKERS:
-        allowed = f"a whole number from 1 to {MOST_WORKERS}"
-        raise InputError("out of range", source="--workers", value=workers, allowed=allowed)
+    require_workers(workers, "workers")
     points = expand(sweep)
     with ExitStack() as stack:
         pool = _pool(workers, scheduler)
@@ -56,6 +54,13 @@ def run_sweep(
         store.start_run(retry_failed=retry_failed)
         _run(store, pool, {point.inputs_hash: point for point in points}, watch)
         return SweepResult(store.spec(), store.rows(), store.path, store.sweep)
+
+
+def require_workers(workers: int, source: str) -> None:
+    """InputError where it is no number of processes; `source` says where it was given."""
+    if type(workers) is not int or not 1 <= workers <= MOST_WORKERS:
+        allowed = f"a whole number from 1 to {MOST_WORKERS}"
+        raise InputError("not a number of processes", source=source, value=workers, allowed=allowed)
 
 
 def _pool(workers: int, scheduler: str | None) -> Pool:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence, Set
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from cosa.errors import FieldError, InputError, nearest_of
 from cosa.files import WHOLE, FileModel, Model, read_data
@@ -66,7 +74,7 @@ class Sweep(FileModel):
     @field_validator("axes", mode="before")
     @classmethod
     def _plain_axes(cls, axes: Any) -> Any:
-        return {name: _plain(values) for name, values in axes.items()} if isinstance(axes, dict) else axes
+        return {name: _plain(values, str(name)) for name, values in axes.items()} if isinstance(axes, dict) else axes
 
     @field_validator("zip", "where", mode="before")
     @classmethod
@@ -104,6 +112,19 @@ class Sweep(FileModel):
                 each = ", ".join(f"{name} {length}" for name, length in lengths.items())
                 raise FieldError(f"axes of different length ({each})", path=path, allowed="axes of one length")
         return self
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explained(cls, data: Any, handler: ModelWrapValidatorHandler[Sweep], info: ValidationInfo) -> Sweep:
+        """In Python, too, a mistake is an `InputError`."""
+        try:
+            return handler(data)
+        except ValidationError as error:
+            if info.mode == "json":  # `from_data` knows the file
+                raise
+            from cosa.explain import input_error
+
+            raise input_error(cls, data, error, "Sweep") from None
 
     @classmethod
     def from_file(cls, path: str | Path) -> Sweep:
@@ -168,7 +189,7 @@ class Sweep(FileModel):
 
         Raises
         ------
-        InputError: the sweep or the file of results is wrong.
+        InputError: the sweep, an argument or the file of results is wrong.
         KeyboardInterrupt: Ctrl-C; what was finished is kept.
         """
         from nocsim.sweep.run import run_sweep
@@ -176,11 +197,25 @@ class Sweep(FileModel):
         return run_sweep(self, results, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=watch)
 
 
-def _plain(value: Any) -> Any:
-    """Models (a layer, an architecture made in Python) as plain data."""
+def _plain(value: Any, axis: str) -> Any:
+    """Values of an axis as plain data: models, paths, numbers and arrays of numpy, any sequence."""
     if isinstance(value, Model):
         return value.model_dump(mode="json")
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):  # of numpy, which need not be loaded to be told
+        return _plain(value.tolist(), axis)
+    if isinstance(value, Mapping):
+        return {name: _plain(item, axis) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [_plain(item, axis) for item in value]
+    if isinstance(value, Set):
+        raise FieldError("a set has no order", path=axis, value=value, allowed="a list, tuple, range or array")
+    message = f"a {type(value).__name__} is no value"
+    allowed = "numbers, text, true, false, null, lists and mappings of them, layers and architectures"
+    raise FieldError(message, path=axis, value=value, allowed=allowed)
 
 
 def _tuple(item: Any) -> Any:

@@ -46,7 +46,9 @@ def test_every_row_says_how_it_was_made(searched: SweepResult, tmp_path: Path) -
     searched.to_csv(tmp_path / "r.csv")
     rows = list(csv.DictReader((tmp_path / "r.csv").open()))
     assert [row["mapper"] for row in rows] == ["cosa", "cosa", "random"]
-    assert [json.loads(row["options"]) for row in rows] == [{"seed": 3}] * 3 and rows[0]["simulate"] == "False"
+    options = [json.loads(row["options"]) for row in rows]
+    assert options == [{"seed": 3, "objective": name} for name in ("cosa", "cosa", "latency")]
+    assert rows[0]["simulate"] == "False"
     plain = Sweep(axes={"layer": CONV}, simulate=False)
     assert {"mapper", "options", "simulate"} < set(SweepResult(plain, []).columns())
 

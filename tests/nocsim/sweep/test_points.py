@@ -6,8 +6,8 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from pydantic import ValidationError
 
 import cosa
 from cosa.arch import Architecture, architecture_names, load_architecture
@@ -57,7 +57,8 @@ def test_every_field_of_every_architecture_is_an_axis() -> None:
         assert len(paths) > 60
         for path in paths:
             changed = copy.deepcopy(data)
-            assert set_value(changed, path, value_at(data, path)) == value_at(data, path) and changed == data
+            set_value(changed, path, value_at(data, path))
+            assert changed == data
             set_value(changed, path, ["other"])
             assert changed != data
             if not path.endswith(".name"):  # a level of another name is found under that one
@@ -75,6 +76,46 @@ def test_multipliers_take_the_value_of_the_architecture() -> None:
     assert all(
         p.architecture is not None and p.architecture.levels[5].read_bandwidth_words_per_cycle == 15 for p in points
     )
+
+
+def test_a_capacity_in_bytes_is_one_in_words() -> None:
+    """65536 words of 8 bits in the global buffer, 64 words of 24 bits in an accumulation buffer."""
+    path = "levels.GlobalBuffer.capacity_bytes"
+    points = Sweep(axes={"layer": CONV, path: ["x1", 524288, "x8"]}, where=[f"{path} >= 65536"]).points()
+    assert [point.axes[path] for point in points] == [65536, 524288, 524288]
+    assert [p.architecture.levels[4].capacity_words for p in points if p.architecture] == [65536, 524288, 524288]
+    assert points[1].inputs_hash == points[2].inputs_hash
+    in_words = Sweep(axes={"layer": CONV, "levels.GlobalBuffer.capacity_words": "x8"}).points()[0]
+    assert in_words.inputs_hash == points[1].inputs_hash
+    # With words of another size the bytes stay those of the architecture.
+    sizes = {"layer": CONV, "levels[1].capacity_bytes": ["x1", "x2"], "levels[1].word_bits": [24, 32]}
+    points = Sweep(axes=sizes).points()
+    assert [p.architecture.levels[1].capacity_words for p in points if p.architecture] == [64, 48, 128, 96]
+    assert [point.axes["levels[1].capacity_bytes"] for point in points] == [192, 192, 384, 384]
+
+
+@pytest.mark.parametrize(
+    ("given", "phrase"),
+    [
+        (
+            {"levels[1].capacity_bytes": [192, 100]},
+            "not a whole number of words of 24 bits (found 100); did you mean 99?",
+        ),
+        ({"levels[1].capacity_bytes": "8 KB"}, "not a size (found '8 KB'); allowed: bytes > 0"),
+        ({"levels[1].capacity_bytes": True}, "not a size (found True)"),
+        ({"levels[1].capacity_bytes": "x0.01"}, "192 times 1/100 is not a whole number"),
+        ({"levels.DRAM.capacity_bytes": "x2"}, "None cannot be multiplied"),
+        ({"noc.capacity_bytes": 1}, "no such field"),
+        (
+            {"levels[1].capacity_bytes": 192, "levels[1].capacity_words": 64},
+            "says the same as levels[1].capacity_words",
+        ),
+    ],
+)
+def test_capacities_in_bytes_that_are_wrong(given: dict[str, Any], phrase: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Sweep(name="mine", axes=axes() | given).points()
+    assert f"mine: axes.{next(iter(given))}: " in str(caught.value) and phrase in str(caught.value)
 
 
 def test_networks_are_their_unique_layers() -> None:
@@ -101,6 +142,23 @@ def test_conditions() -> None:
     assert kept(f"{min(sizes)} <= buffer_bytes <= {min(sizes)}") == every[:1]
 
 
+def test_what_has_no_value_is_unknown() -> None:
+    """An architecture without a mesh has no PEs: neither more than 100 nor fewer."""
+    given = {"layer": CONV, "architecture": ["simba_4x4", "gpu_k80", "simba_8x8"]}
+
+    def kept(*where: str) -> list[str]:
+        return [point.axes["architecture"] for point in Sweep(axes=given, where=list(where)).points()]
+
+    assert kept("pes < 20") == kept("not pes >= 20") == kept("2 * pes < 40", "-pes < 0") == ["simba_4x4"]
+    assert kept("pes == None") == kept("noc == None") == kept("noc.mesh == None") == ["gpu_k80"]
+    assert kept("pes < 20 or pes == None") == kept("pes == None or pes < 20") == ["simba_4x4", "gpu_k80"]
+    assert kept("not (pes >= 20 and mac_units > 0)") == ["simba_4x4"]
+    assert kept("noc.flit_bits >= 64 or mac_units > 0") == given["architecture"]
+    assert kept("pes == None or 64 / pes == 1") == ["gpu_k80", "simba_8x8"]
+    with pytest.raises(InputError, match="no point meets all conditions"):
+        kept("pes * 0 > 1")
+
+
 def test_buffer_bytes_by_hand(simba: Architecture) -> None:
     # registers 1024 x 1 B, accumulators 128 x 64 x 3 B, weights 128 x 16384 B, inputs 16 x 4096 B, global 65536 B
     once = 1024 + 128 * 64 * 3 + 128 * 16384 + 16 * 4096 + 65536
@@ -117,7 +175,7 @@ def test_the_hash_is_of_what_can_change_a_result() -> None:
     renamed = Sweep(axes={"layer": CONV | {"name": "other"}}).points()[0]
     assert renamed.inputs_hash == plain[0]
     assert hashes(levels__GlobalBuffer__capacity_words=["x1", 65536, "x2"])[:2] == plain * 2
-    others = [hashes(noc__fifo_flits=8), hashes(mapper="random"), hashes(options__seed=1), hashes(objective="cosa")]
+    others = [hashes(noc__fifo_flits=8), hashes(mapper="random"), hashes(options__seed=1), hashes(objective="compute")]
     others.append([Sweep(axes=axes(), simulate=False).points()[0].inputs_hash])
     assert len({found[0] for found in [plain, *others]}) == 6
 
@@ -137,7 +195,7 @@ def test_impossible_combinations_are_points_that_fail_and_useless_values_are_err
     [
         ("noc.fifo_depth", "did you mean noc.fifo_flits?"),
         ("fifo_flits", "did you mean noc.fifo_flits?"),
-        ("levels.GlobalBuffer.capacity_bytes", "did you mean levels.GlobalBuffer.capacity_words?"),
+        ("levels.GlobalBufer.capacity_bytes", "did you mean levels.GlobalBuffer.capacity_bytes?"),
         ("levels.GlobalBufer.capacity_words", "did you mean levels.GlobalBuffer.capacity_words?"),
         ("levels[9].capacity_words", "no such field"),
         ("noc.mesh.columns", "noc.mesh holds '4x4'"),
@@ -160,6 +218,17 @@ def test_an_axis_that_leads_nowhere(axis: str, phrase: str) -> None:
         ("axes: {network: dlrm, noc.mesh: []}", "axes.noc.mesh: an axis without values"),
         ("axes: {network: dlrm, noc.mesh: [4x4, 4x4]}", "axes.noc.mesh: the value '4x4' is given twice"),
         ("axes: {network: dlmr}", "did you mean dlrm?"),
+        ("axes: {network: [dlrm, dlmr]}", "axes.network: no such network (found 'dlmr')"),
+        (
+            "axes: {layer: 'resnet50:inpu.8'}",
+            "axes.layer: network 'resnet50' has no such layer (found 'resnet50:inpu.8')",
+        ),
+        ("axes: {layer: 'resnet51:input.8'}", "axes.layer: no such network (found 'resnet51:input.8')"),
+        ("axes: {layer: none.yaml}", "axes.layer: none.yaml: no such file"),
+        (
+            "axes: {network: dlrm, architecture: simba_4x5}",
+            "axes.architecture: no such architecture (found 'simba_4x5')",
+        ),
         ("axes: {network: dlrm, mapper: randon}", "did you mean random?"),
         ("axes: {network: dlrm, noc.mesh: [4x4, x2]}", "'4x4' cannot be multiplied"),
         ("axes: {network: dlrm, noc.fifo_flits: x0.5}", "7 times 1/2 is not a whole number"),
@@ -177,7 +246,7 @@ def test_an_axis_that_leads_nowhere(axis: str, phrase: str) -> None:
 def test_mistakes_in_files(text: str, phrase: str, tmp_path: Path, nocsim: Command) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(text)
-    nocsim("sweep", path, "--dry-run").assert_error("bad.yaml" if "dlmr" not in text else "dlmr", phrase)
+    nocsim("sweep", path, "--dry-run").assert_error("bad.yaml", phrase)
 
 
 def test_from_python_models_are_values(simba: Architecture) -> None:
@@ -186,8 +255,37 @@ def test_from_python_models_are_values(simba: Architecture) -> None:
     points = Sweep(axes={"layer": layer, "architecture": (simba, other)}).points()
     assert [point.architecture for point in points] == [simba, other]
     assert [point.axes["architecture"] for point in points] == ["simba_4x4", "other"]
-    with pytest.raises(ValidationError, match="neither of layer and network"):
-        Sweep(axes={"noc.mesh": "4x4"})
+
+
+def test_from_python_any_sequence_is_an_axis(tmp_path: Path) -> None:
+    expected = [5, 6, 7]
+    for values in (range(5, 8), (5, 6, 7), np.arange(5, 8), [np.int64(5), 6, np.uint8(7)]):
+        assert [point.axes["noc.fifo_flits"] for point in Sweep(axes=axes(noc__fifo_flits=values)).points()] == expected
+    assert Sweep(axes=axes(noc__fifo_flits=np.int64(5))).values("noc.fifo_flits") == [5]
+    cosa.Layer.from_data(CONV).to_file(tmp_path / "l.yaml")
+    load_architecture("simba_8x8").to_file(tmp_path / "a.yaml")
+    point = Sweep(axes={"layer": tmp_path / "l.yaml", "architecture": [tmp_path / "a.yaml"]}).points()[0]
+    assert point.layer.K == 16 and point.architecture == load_architecture("simba_8x8")
+
+
+@pytest.mark.parametrize(
+    ("given", "phrase"),
+    [
+        ({"axes": {"noc.mesh": "4x4"}}, "neither of layer and network"),
+        (
+            {"axes": axes(noc__fifo_flits={5, 6})},
+            "axes.noc.fifo_flits: a set has no order (found {5, 6}); allowed: a list",
+        ),
+        ({"axes": axes(noc__fifo_flits=(i for i in (5, 6)))}, "axes.noc.fifo_flits: a generator is no value"),
+        ({"axes": axes(noc__mesh=[object()])}, "axes.noc.mesh: a object is no value"),
+        ({"axis": axes()}, "axis: unknown key"),
+        ({"axes": axes(), "simulate": "no"}, "simulate: not valid (found 'no')"),
+    ],
+)
+def test_mistakes_in_python(given: dict[str, Any], phrase: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Sweep(**given)
+    assert str(caught.value).startswith("Sweep: ") and phrase in str(caught.value)
 
 
 def test_files_are_looked_for_beside_the_sweep(tmp_path: Path, simba: Architecture) -> None:

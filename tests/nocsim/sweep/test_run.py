@@ -7,6 +7,7 @@ import sqlite3
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,8 +104,6 @@ def test_mappers_objectives_and_their_options(tmp_path: Path) -> None:
     assert by_place["latency", 50]["timeloop_cycles"] <= by_place["latency", 1]["timeloop_cycles"]
     assert by_place["energy", 50]["energy_pj"] < by_place["energy", 1]["energy_pj"]
     assert by_place["energy", 50]["energy_pj"] < by_place["latency", 50]["energy_pj"]
-    wrong = Sweep(axes={"layer": CONV, "options.sed": 1}, simulate=False).run(tmp_path / "r.db")
-    assert "sed: the mapper cosa has no such option" in wrong.rows[0]["error"]
 
 
 def ended(pool: LocalPool) -> list[tuple[str, Outcome]]:
@@ -245,6 +244,13 @@ def test_results_of_other_sources_are_not_taken(sweep: Sweep, tmp_path: Path, mo
     with pytest.raises(CosaError, match="a worker has other sources"):
         sweep.model_copy(update={"simulate": False}).run(tmp_path / "r.db")
     assert set(statuses(tmp_path / "r.db")) == {"pending"}
+
+
+@pytest.mark.parametrize("workers", ["2", 1.5, True, 0, 1025])
+def test_workers_that_are_no_number(sweep: Sweep, tmp_path: Path, workers: Any) -> None:
+    with pytest.raises(InputError, match=r"workers: not a number of processes .* from 1 to 1024"):
+        sweep.run(tmp_path / "r.db", workers=workers)
+    assert not (tmp_path / "r.db").exists()
 
 
 def test_files_that_are_no_results(sweep: Sweep, tmp_path: Path, nocsim: Command) -> None:
