@@ -7,22 +7,24 @@ Timeloop's way to draw and compare), cosa (the published program), certified (th
 from __future__ import annotations
 
 import sys
+from itertools import product
 
 from common import (
     COSA,
     HYBRID,
     HYBRID_AS_TIMELOOP,
     Plan,
+    certificates,
     certified,
     compare,
     measure,
     random_of,
-    ratio_bars,
     ratios,
     speed_ups,
     start,
     write_csv,
 )
+from pictures import ratio_bars
 
 OTHERS = ("hybrid", "hybrid as Timeloop", "cosa", "certified")
 
@@ -32,14 +34,12 @@ def work(plan: Plan) -> None:
     rows = measure(plan, "simba_4x4", mappers)
     write_csv(plan.out / "figure6_layers.csv", rows)
     ours, counts = speed_ups(rows, "cycles")
-    for network, (mean, layers) in ratios(rows, "random", "certified", "cycles").items():
-        if network != "all":
-            name = f"{network}: certified over random"
-            ours[name], counts[name] = mean, layers
-    for network, (mean, layers) in ratios(rows, "hybrid", "certified", "cycles").items():
-        if network != "all":
-            name = f"{network}: certified over hybrid"
-            ours[name], counts[name] = mean, layers
+    for mapper, base in product(("cosa", "certified"), ("random", "hybrid")):
+        for network, (mean, layers) in ratios(rows, base, mapper, "cycles").items():
+            if network != "all":
+                name = f"{network}: {mapper} over {base}"
+                ours[name], counts[name] = mean, layers
+    ours |= certificates(rows)
     compare(plan, "figure6", ours, counts)
     ratio_bars(plan.out / "figure6.png", rows, "cycles", OTHERS, "speed-up over random (analytical)")
 

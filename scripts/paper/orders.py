@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from common import Plan, simulated
+from common import Plan, certified, mapped, simulated
 
 from cosa.arch import Architecture
 from cosa.errors import CosaError
@@ -80,6 +80,17 @@ def row_of(plan: Plan, layer: Layer, architecture: Architecture, nest: tuple[Sch
     result = evaluate_timeloop(layer, architecture, nest)
     row = {"architecture": architecture.name, "cycles": result.cycles, "energy_pj": result.energy_pj}
     return row | simulated(text, plan.simulation_seconds, plan.results)
+
+
+def certified_row(plan: Plan, layer: Layer, architecture: Architecture) -> dict[str, Any]:
+    """Analytical and simulated cycles of the machine program's schedule, whose tiles are its own."""
+    mapper = certified(plan, "latency", "network")
+    row = mapped(layer, architecture, mapper, 0, plan.results)
+    text = row.pop("schedule", None)
+    if text is None:
+        raise CosaError(row["error"])
+    found = simulated(text, plan.simulation_seconds * mapper.patience, plan.results)
+    return {"architecture": architecture.name} | row | found
 
 
 def spread(rows: Sequence[Mapping[str, Any]], value: str) -> float | None:
