@@ -39,7 +39,7 @@ def sweep_command(
     found = load_sweep(sweep)
     file = f"{found.name}.db" if results is None else results
     if dry_run:
-        return _dry_run(found, file, workers)
+        return _dry_run(found, file, workers, retry_failed)
     check_output("--results", file, {"sweep": sweep})
     from nocsim.sweep.watch import SweepBar
 
@@ -54,12 +54,12 @@ def sweep_command(
     return 1 if result.failed else 0
 
 
-def _dry_run(sweep: Sweep, results: str, workers: int) -> int:
+def _dry_run(sweep: Sweep, results: str, workers: int, retry_failed: bool) -> int:
     from nocsim.sweep.estimate import estimate
     from nocsim.sweep.points import expand
     from nocsim.sweep.watch import duration
 
-    found = estimate(expand(sweep), results)
+    found = estimate(expand(sweep), results, retry_failed=retry_failed)
     counts = found.counts
     out(f"{counts.points} points: {counts.done} done, {counts.failed} failed, {counts.left} left\n")
     if counts.left:

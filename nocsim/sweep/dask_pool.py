@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -56,7 +57,7 @@ class DaskPool:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"no dask scheduler answers: {reason}", source="--scheduler", value=address) from None
         self._address = address
-        self._threads, self._ask_again = 1, 0.0
+        self._threads, self._ask_again, self._told = 1, 0.0, False
         self._futures: dict[str, Any] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -65,9 +66,17 @@ class DaskPool:
         """Two for each thread of the cluster, so that none waits for the next point; see `Pool`."""
         if time.monotonic() >= self._ask_again:
             with self._lost():
-                self._threads = max(1, sum(self._client.nthreads().values()))
+                self._note_threads(sum(self._client.nthreads().values()))
             self._ask_again = time.monotonic() + _ASK_SECONDS
-        return 2 * self._threads
+        return 2 * max(1, self._threads)
+
+    def _note_threads(self, threads: int) -> None:
+        """Say once that there are none, if there were none when last asked."""
+        if threads == self._threads == 0 and not self._told:
+            print(f"note: {self._address} has no workers; waiting for some", file=sys.stderr, flush=True)
+            self._told = True
+        self._told = self._told and not threads
+        self._threads = threads
 
     def submit(self, key: str, task: str) -> None:
         """See `Pool`."""

@@ -31,7 +31,7 @@ class Estimate:
     basis: str
 
 
-def estimate(points: list[Point], results: str | Path) -> Estimate:
+def estimate(points: list[Point], results: str | Path, *, retry_failed: bool = False) -> Estimate:
     """The mean time of finished points for each one left; without finished ones, of one that is run for this.
 
     Nothing is written.
@@ -40,7 +40,7 @@ def estimate(points: list[Point], results: str | Path) -> Estimate:
     if Path(results).exists():
         store = Store(results)
         try:
-            known = store.known([point.inputs_hash for point in points])
+            known = store.known([point.inputs_hash for point in points], retry_failed=retry_failed)
         finally:
             store.close()
     statuses = [known.get(x.inputs_hash, ("pending" if x.architecture else "failed", None))[0] for x in points]

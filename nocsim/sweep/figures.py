@@ -62,6 +62,7 @@ class Outcome(TypedDict, total=False):
     error: str
     seconds: float
     sources: str
+    versions: dict[str, str]
 
 
 def run_task(task: str) -> Outcome:
@@ -70,6 +71,7 @@ def run_task(task: str) -> Outcome:
     Seconds are wall-clock time without the loading of compiled kernels, which happens once a process.
     """
     from nocsim.network_run import source_digest
+    from nocsim.sweep.versions import versions
 
     started = time.perf_counter()
     loading, outcome = 0.0, Outcome()
@@ -86,7 +88,7 @@ def run_task(task: str) -> Outcome:
     except Exception as error:
         outcome["error_kind"], outcome["error"] = type(error).__name__, str(error) or "no message"
     outcome["seconds"] = time.perf_counter() - started - loading
-    outcome["sources"] = source_digest()
+    outcome["sources"], outcome["versions"] = source_digest(), versions()
     return outcome
 
 

@@ -25,6 +25,7 @@ from nocsim.sweep.options import checked_options, default_mapper, require_levels
 from nocsim.sweep.size import on_chip_buffer_bytes
 from nocsim.sweep.spec import Sweep
 from nocsim.sweep.values import axis_error, located, naming
+from nocsim.sweep.versions import versions
 
 MOST_POINTS = 1_000_000
 DERIVED = ("pes", "mac_units", "buffer_bytes")
@@ -44,7 +45,7 @@ class Point:
     architecture: None if the axes do not make a valid one; `error` then says why
     device: its DRAM device, where that is a file
     options: of the mapper, as `checked_options` gives them
-    inputs_hash: of all that can change its figures, sources of the package included
+    inputs_hash: of all that can change its figures, sources and versions included
     """
 
     number: int
@@ -173,7 +174,7 @@ class _Expansion:
         self, number: int, axes: dict[str, Any], positions: dict[str, int], machine: Machine, layer: Layer, count: int
     ) -> Point:
         mapper, options = self._mapper(positions, machine)
-        inputs = options | {"simulate": self._sweep.simulate, "device": machine.device}
+        inputs = options | {"simulate": self._sweep.simulate, "device": machine.device, "versions": versions()}
         return Point(
             number=number,
             axes=axes,

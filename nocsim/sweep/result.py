@@ -110,13 +110,15 @@ class SweepResult:
         """Names of the columns of `records`."""
         inputs = ["mapper", "options", "simulate"]
         rest = ["error_kind", "error", *WALL_CLOCK, "architecture_hash", "inputs_hash", "version", "sources"]
+        rest.append("versions")
         names = dict.fromkeys(["number", *self.axis_names, *inputs, "count", "status", *FIGURES, *rest])
         return [name for name in names if timing or name not in WALL_CLOCK]
 
     def records(self, *, timing: bool = True) -> Iterator[list[Any]]:
         """A flat row for each point; axis values that are lists or mappings are JSON text."""
         for row in self.rows:
-            values = row | {"options": _flat(row["options"]), "simulate": self.sweep.simulate}
+            values = row | {name: _flat(row[name]) for name in ("options", "versions")}
+            values["simulate"] = self.sweep.simulate
             values |= {name: _flat(row["axes"].get(name)) for name in self.axis_names}
             yield [values[name] for name in self.columns(timing=timing)]
 

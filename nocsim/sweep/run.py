@@ -14,6 +14,7 @@ from nocsim.sweep.points import Point, expand
 from nocsim.sweep.pool import LocalPool, Pool
 from nocsim.sweep.spec import Sweep, Watch
 from nocsim.sweep.store import Store
+from nocsim.sweep.versions import versions
 
 if TYPE_CHECKING:
     from nocsim.sweep.result import SweepResult
@@ -25,7 +26,7 @@ _AHEAD = 64
 
 
 class OtherSourcesError(CosaError):
-    """A worker runs other sources of this package."""
+    """A worker runs other sources of this package, or other versions of what it uses."""
 
     exit_code = 1
 
@@ -97,16 +98,20 @@ def _run(store: Store, pool: Pool, points: dict[str, Point], watch: Watch | None
             watch(counts)
         if not here and not counts.left:
             return
-        if not here and counts.left == counts.running:
-            # All that is left is under way in other runs; should one of them die, its points are taken over.
+        if not here:
+            # What is left is under way in other runs; should one of them die, its points are taken over.
             store.give_back_dead()
 
 
 def _checked(outcome: Outcome) -> Outcome:
-    """Figures that other sources of this package made are not those of this point."""
+    """What other sources of this package made, or other versions of what it uses, are not the figures of this point."""
     if outcome.get("sources", source_digest()) != source_digest():
         raise OtherSourcesError(
             "a worker has other sources of this package: install the same version everywhere; if it was changed "
             "meanwhile, start again"
         )
+    theirs, ours = outcome.get("versions", versions()), versions()
+    if different := [name for name in ours if theirs.get(name) != ours[name]]:
+        each = ", ".join(f"{name} {theirs.get(name)} where this command has {ours[name]}" for name in different)
+        raise OtherSourcesError(f"a worker has {each}: install the same versions everywhere")
     return outcome

@@ -15,7 +15,8 @@ import sqlite3
 import time
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from nocsim.network_run import source_digest
 from nocsim.sweep.figures import FIGURES, Outcome
 from nocsim.sweep.points import Point
 from nocsim.sweep.spec import Sweep, SweepCounts
+from nocsim.sweep.versions import versions
 
 APPLICATION_ID = 0x636F7361  # "cosa", in the header of the file
 LAYOUT = 2
@@ -46,7 +48,8 @@ CREATE TABLE IF NOT EXISTS points (
     status TEXT NOT NULL CHECK (status IN ('pending', 'running', 'done', 'failed')),
     run INTEGER REFERENCES runs, layer TEXT NOT NULL, architecture_hash TEXT, mapper TEXT NOT NULL,
     options TEXT NOT NULL, {", ".join(f"{name} {kind}" for name, kind in FIGURES.items())},
-    error_kind TEXT, error TEXT, seconds REAL, version TEXT NOT NULL, sources TEXT NOT NULL) WITHOUT ROWID;
+    error_kind TEXT, error TEXT, seconds REAL, version TEXT NOT NULL, sources TEXT NOT NULL,
+    versions TEXT NOT NULL DEFAULT '{{}}') WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS points_by_status ON points (status);
 CREATE TABLE IF NOT EXISTS plan (
     sweep INTEGER NOT NULL REFERENCES sweeps, number INTEGER NOT NULL, inputs_hash TEXT NOT NULL REFERENCES points,
@@ -85,7 +88,7 @@ class Store:
         self._base.row_factory = sqlite3.Row
         found = self._base.execute("PRAGMA application_id").fetchone()[0]
         empty = not self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if found != APPLICATION_ID and not (create and empty):
+        if found != APPLICATION_ID and not (found == 0 and empty):
             raise sqlite3.DatabaseError("it is the file of another program")
         layout = self._base.execute("PRAGMA user_version").fetchone()[0]
         if found == APPLICATION_ID and layout not in (0, LAYOUT):
@@ -93,17 +96,25 @@ class Store:
         if create:
             self._use_wal()
             self._base.execute("PRAGMA synchronous = FULL")
-            with self._transaction():
-                for statement in _SCHEMA.split(";\n"):
-                    self._base.execute(statement)
-                self._add_figures()
-                self._base.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                self._base.execute(f"PRAGMA user_version = {LAYOUT}")
+            self._make_tables()
+        elif empty:  # nothing is in it yet, and nothing is to be written
+            self._base.close()
+            self._base = sqlite3.connect(":memory:", isolation_level=None)
+            self._base.row_factory = sqlite3.Row
+            self._make_tables()
 
-    def _add_figures(self) -> None:
-        """A file that an earlier version wrote gets the columns of figures that are new."""
+    def _make_tables(self) -> None:
+        with self._transaction():
+            for statement in _SCHEMA.split(";\n"):
+                self._base.execute(statement)
+            self._add_columns()
+            self._base.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._base.execute(f"PRAGMA user_version = {LAYOUT}")
+
+    def _add_columns(self) -> None:
+        """A file that an earlier version wrote gets the columns that are new."""
         known = {row["name"] for row in self._base.execute("PRAGMA table_info(points)")}
-        for name, kind in FIGURES.items():
+        for name, kind in (FIGURES | {"versions": "TEXT NOT NULL DEFAULT '{}'"}).items():
             if name not in known:
                 self._base.execute(f"ALTER TABLE points ADD COLUMN {name} {kind}")
 
@@ -168,7 +179,7 @@ class Store:
             )
             self._base.executemany(
                 "INSERT OR IGNORE INTO points (inputs_hash, status, layer, architecture_hash, mapper, options, "
-                "error_kind, error, version, sources) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "error_kind, error, version, sources, versions) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 map(_point_row, points),
             )
             self._base.executemany(
@@ -228,13 +239,17 @@ class Store:
 
     def give_back_dead(self) -> bool:
         """Make points of runs that have died `pending` again; whether there were such runs."""
-        runs = self._base.execute("SELECT run, lock_file FROM runs WHERE ended IS NULL AND run != ?", (self._run,))
-        dead = [row for row in runs.fetchall() if self._is_dead(row["lock_file"])]
-        for row in dead:
+        dead = self._dead_runs()
+        for run, lock_file in dead.items():
             with self._transaction():
-                self._give_back(row["run"])
-            (self.path.parent / row["lock_file"]).unlink(missing_ok=True)
+                self._give_back(run)
+            (self.path.parent / lock_file).unlink(missing_ok=True)
         return bool(dead)
+
+    def _dead_runs(self) -> dict[int, str]:
+        """Runs whose process has died before they ended, with their lock files."""
+        runs = self._base.execute("SELECT run, lock_file FROM runs WHERE ended IS NULL AND run != ?", (self._run,))
+        return {row["run"]: row["lock_file"] for row in runs.fetchall() if self._is_dead(row["lock_file"])}
 
     def _is_dead(self, lock_file: str) -> bool:
         try:
@@ -300,18 +315,26 @@ class Store:
     def counts(self) -> SweepCounts:
         """How far the sweep is."""
         rows = self._base.execute(
-            "SELECT status, count(*) AS n FROM plan JOIN points USING (inputs_hash) WHERE sweep = ? GROUP BY status",
+            "SELECT status, run, count(*) AS n FROM plan JOIN points USING (inputs_hash) WHERE sweep = ? "
+            "GROUP BY status, run",
             (self.sweep,),
         )
-        found = {row["status"]: row["n"] for row in rows}
-        done, failed, running = (found.get(name, 0) for name in ("done", "failed", "running"))
-        return SweepCounts(points=sum(found.values()), done=done, failed=failed, running=running)
+        found: Counter[str] = Counter()
+        for row in self._alive(rows):
+            found[row["status"]] += row["n"]
+        done, failed, running = (found[name] for name in ("done", "failed", "running"))
+        return SweepCounts(points=found.total(), done=done, failed=failed, running=running)
 
-    def known(self, hashes: Sequence[str]) -> dict[str, tuple[str, float | None]]:
-        """Status and seconds of those of these points that the file has."""
-        rows = self._base.execute("SELECT inputs_hash, status, seconds FROM points")
+    def known(self, hashes: Sequence[str], *, retry_failed: bool = False) -> dict[str, tuple[str, float | None]]:
+        """Status and seconds of those of these points that the file has; `retry_failed`: as if to be run once more."""
+        rows = self._base.execute("SELECT inputs_hash, status, seconds, error_kind, run FROM points")
         wanted = set(hashes)
-        return {row[0]: (row[1], row[2]) for row in rows if row[0] in wanted}
+        found = {}
+        for row in self._alive(rows):
+            again = retry_failed and row["status"] == "failed" and row["error_kind"] != INVALID
+            if row["inputs_hash"] in wanted:
+                found[row["inputs_hash"]] = ("pending", None) if again else (row["status"], row["seconds"])
+        return found
 
     def rows(self) -> list[dict[str, Any]]:
         """All points of the sweep in its order: `number`, `count`, `axes`, `positions`, and the columns of `points`."""
@@ -320,9 +343,21 @@ class Store:
             "FROM plan JOIN points USING (inputs_hash) WHERE sweep = ? ORDER BY number",
             (self.sweep,),
         )
-        decoded = ("axes", "positions", "options")
-        absent = dict.fromkeys(FIGURES)  # of those that an earlier version did not write
-        return [absent | dict(row) | {name: json.loads(row[name]) for name in decoded} for row in rows]
+        decoded = ("axes", "positions", "options", "versions")
+        # What an earlier version did not write.
+        absent: dict[str, Any] = dict.fromkeys(FIGURES) | {"versions": "{}"}
+        found = [absent | row for row in self._alive(rows)]
+        return [row | {name: json.loads(row[name]) for name in decoded} for row in found]
+
+    def _alive(self, rows: Iterable[sqlite3.Row]) -> Iterator[dict[str, Any]]:
+        """Rows with `status` and `run`; what a run that has died had under way waits for the next one."""
+        dead: dict[int, str] | None = None
+        for row in rows:
+            found = dict(row)
+            if found["status"] == "running":
+                dead = self._dead_runs() if dead is None else dead
+                found["status"] = "pending" if found["run"] in dead else "running"
+            yield found
 
     def schedule(self, inputs_hash: str) -> dict[str, Any] | None:
         """The schedule of a finished point as plain data; None if the file has none of it."""
@@ -352,6 +387,7 @@ def _point_row(point: Point) -> tuple[Any, ...]:
         point.error,
         version(),
         source_digest(),
+        json.dumps(versions()),
     )
 
 

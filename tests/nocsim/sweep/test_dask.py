@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from nocsim.sweep.dask_pool import DaskPool
 from nocsim.sweep.result import read_results
 from nocsim.sweep.spec import Sweep
 from tests.conftest import Command
@@ -36,22 +38,29 @@ def launch(program: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster with two workers."""
+    with started(tmp_path, workers=2) as found:
+        yield found
+
+
+@contextmanager
+def started(tmp_path: Path, workers: int) -> Iterator[Cluster]:
     file = tmp_path / "scheduler.json"
     scheduler = launch("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
-    workers: list[subprocess.Popen[bytes]] = []
+    processes: list[subprocess.Popen[bytes]] = []
     try:
         until = time.monotonic() + 60
         while not file.exists() or not file.read_text().strip():
             assert time.monotonic() < until and scheduler.poll() is None
             time.sleep(0.1)
         address = json.loads(file.read_text())["address"]
-        for number in range(2):
+        for number in range(workers):
             folder = str(tmp_path / f"worker{number}")
             options = ("--nthreads", "1", "--no-nanny", "--local-directory", folder)
-            workers.append(launch("worker", address, *options))
-        yield Cluster(address.replace("tcp://", "dask://"), scheduler, workers)
+            processes.append(launch("worker", address, *options))
+        yield Cluster(address.replace("tcp://", "dask://"), scheduler, processes)
     finally:
-        for process in (*workers, scheduler):
+        for process in (*processes, scheduler):
             process.kill()
             process.wait()
 
@@ -85,6 +94,24 @@ def test_the_scheduler_is_lost(cluster: Cluster, many: Path, tmp_path: Path) -> 
     again = Sweep.from_file(many).run(results, workers=2)
     assert len(again.rows) == 24 and not again.failed
     assert {key: finished(results)[key] for key in kept} == kept
+
+
+def test_a_cluster_without_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That nothing happens is said once; a worker that comes and goes does not make it silent."""
+    monkeypatch.setattr("nocsim.sweep.dask_pool._ASK_SECONDS", 0.0)
+    with started(tmp_path, workers=0) as cluster:
+        pool = DaskPool(cluster.address)
+        try:
+            assert pool.slots == 2 and not capsys.readouterr().err
+            assert pool.slots == pool.slots == 2
+            assert capsys.readouterr().err == f"note: {cluster.address} has no workers; waiting for some\n"
+            for threads in (3, 0, 0, 0):
+                pool._note_threads(threads)
+            assert capsys.readouterr().err.count("no workers") == 1
+        finally:
+            pool.close()
 
 
 def test_nobody_answers(many: Path, tmp_path: Path, nocsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:

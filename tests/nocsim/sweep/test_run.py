@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import signal
 import sqlite3
 import time
@@ -20,6 +22,7 @@ from nocsim.sweep.pool import LocalPool
 from nocsim.sweep.result import SweepResult, read_results
 from nocsim.sweep.spec import Sweep, SweepCounts
 from nocsim.sweep.store import Store
+from nocsim.sweep.versions import versions
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV, finished, start, statuses, wait_for
 
@@ -253,6 +256,79 @@ def test_workers_that_are_no_number(sweep: Sweep, tmp_path: Path, workers: Any) 
     assert not (tmp_path / "r.db").exists()
 
 
+def test_results_of_other_versions_are_not_taken(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the interpreter, the solver and the libraries: each row says which, and a worker must have the same."""
+    real = LocalPool.wait
+
+    def other(self: LocalPool, seconds: float) -> list[tuple[str, Outcome]]:
+        found = real(self, seconds)
+        return [(key, Outcome(**x | {"versions": versions() | {"highspy": "1.0"}})) for key, x in found]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalPool, "wait", other)
+        with pytest.raises(CosaError, match=r"a worker has highspy 1\.0 where this command has 1\.\d+"):
+            sweep.model_copy(update={"simulate": False}).run(tmp_path / "r.db")
+    assert set(statuses(tmp_path / "r.db")) == {"pending"}
+    quick = Sweep(axes={"layer": CONV}, simulate=False)
+    first = quick.run(tmp_path / "r.db")
+    assert first.rows[0]["versions"] == versions() and set(versions()) == {"python", "highspy", "numpy", "numba"}
+    first.to_csv(tmp_path / "r.csv")
+    with (tmp_path / "r.csv").open() as stream:
+        assert json.loads(next(csv.DictReader(stream))["versions"]) == versions()
+    upgraded = versions() | {"highspy": "1.0"}
+    monkeypatch.setattr("nocsim.sweep.points.versions", lambda: upgraded)
+    assert quick.points()[0].inputs_hash != first.rows[0]["inputs_hash"]
+
+
+def test_a_file_without_versions_is_read_and_written(tmp_path: Path) -> None:
+    """As an earlier version wrote it."""
+    quick = Sweep(axes={"layer": CONV}, simulate=False)
+    before = quick.run(tmp_path / "r.db")
+    base = sqlite3.connect(tmp_path / "r.db")
+    base.execute("DROP VIEW results")
+    base.execute("ALTER TABLE points DROP COLUMN versions")
+    base.close()
+    assert read_results(tmp_path / "r.db").rows == [before.rows[0] | {"versions": {}}]
+    assert (
+        Sweep(axes={"layer": CONV, "noc.flit_bits": [64, 128]}, simulate=False)
+        .run(tmp_path / "r.db")
+        .rows[1]["versions"]
+        == versions()
+    )
+
+
+def test_an_empty_file_is_a_file_without_results(sweep: Sweep, tmp_path: Path, nocsim: Command) -> None:
+    quick = sweep.model_copy(update={"simulate": False})
+    quick.to_file(tmp_path / "s.yaml")
+    results = tmp_path / "r.db"
+    results.touch()
+    dry = nocsim("sweep", tmp_path / "s.yaml", "--results", results, "--dry-run")
+    assert dry.code == 0 and "6 points: 0 done, 0 failed, 6 left" in dry.out
+    nocsim("sweep-report", results).assert_error("r.db: there is no sweep in it")
+    assert results.read_bytes() == b""
+    assert len(quick.run(results).rows) == 6
+
+
+def test_what_a_dead_run_had_under_way_is_not_running(sweep: Sweep, tmp_path: Path) -> None:
+    """Neither in a report nor in an estimate, before another run takes it over."""
+    store = Store(tmp_path / "r.db", create=True)
+    points = sweep.points()
+    store.plan(sweep, points)
+    store.start_run()
+    key = store.pending(1)[0]
+    assert store.claim(key)
+    assert [row["status"] for row in read_results(tmp_path / "r.db").rows].count("running") == 1
+    assert store._lock is not None
+    store._lock.close()  # as the operating system does when a process ends
+    store._base.close()
+    assert {row["status"] for row in read_results(tmp_path / "r.db").rows} == {"pending"}
+    reader = Store(tmp_path / "r.db")
+    reader.latest()
+    assert reader.counts().running == 0 and reader.known([key]) == {key: ("pending", None)}
+    reader.close()
+    assert statuses(tmp_path / "r.db").count("running") == 1  # reading changes nothing
+
+
 def test_files_that_are_no_results(sweep: Sweep, tmp_path: Path, nocsim: Command) -> None:
     (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at as one" * 20)
     with pytest.raises(InputError, match="not a file of sweep results"):
@@ -279,6 +355,8 @@ def test_command_line(sweep: Sweep, tmp_path: Path, nocsim: Command, monkeypatch
     assert ran.code == 1 and "small: 6 points: 4 done, 2 failed" in ran.out and "2 x InfeasibleError" in ran.out
     again = nocsim("sweep", "s.yaml", "--dry-run")
     assert again.out == "6 points: 4 done, 2 failed, 0 left\n"
+    retried = nocsim("sweep", "s.yaml", "--dry-run", "--retry-failed")
+    assert retried.out.startswith("6 points: 4 done, 0 failed, 2 left\n")
     nocsim("sweep", "s.yaml", "--workers", "0").assert_error("--workers")
     nocsim("sweep", "s.yaml", "--results", "s.yaml").assert_error("would overwrite")
     nocsim("sweep", "s.yaml", "--scheduler", "tcp://x").assert_error("--scheduler", "dask://host:port")
