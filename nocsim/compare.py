@@ -7,6 +7,7 @@ import io
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from math import exp, log
 from typing import Literal
@@ -192,25 +193,24 @@ def compare(
         architecture.require_noc()
         architecture.require_dram()
     rows: list[ComparedMapping] = []
-    complete = True
-    with worker_processes(workers) as pool:
+    complete = False
+    # Ctrl-C has to leave the block of the worker processes: that ends the simulations that they are at.
+    with suppress(KeyboardInterrupt), worker_processes(workers) as pool:
         for entry in layers:
             made: list[_Made] = []
             try:
                 for spec in specs:
                     if progress:
                         progress(entry.layer.name, spec.text)
-                    one = _map(spec, entry, architecture, goal, budget, seed, workers, pool_size, pool, limit)
-                    made.append(one)
-                    if one.interrupted:
-                        break
+                    made.append(_map(spec, entry, architecture, goal, budget, seed, workers, pool_size, pool, limit))
+                    if made[-1].interrupted:
+                        raise KeyboardInterrupt
                 cycles = _simulated(made, pool, limit or Limit()) if simulate or goal == "simulated" else {}
             except KeyboardInterrupt:
-                complete, cycles = False, {}
-            complete = complete and not any(one.interrupted for one in made)
+                rows += _rows(entry, made, _known(made), goal, timing)
+                raise
             rows += _rows(entry, made, cycles, goal, timing)
-            if not complete:
-                break
+        complete = True
     return Comparison(
         version=version(),
         network=network,
@@ -283,12 +283,16 @@ def _own(budget: Budget | None, mapper: str) -> Budget | None:
     return Budget(evaluations=budget.evaluations, seconds=budget.seconds)
 
 
+def _known(made: Sequence[_Made]) -> dict[str, Simulated | None]:
+    """Simulations that searches have made already, by mapper."""
+    return {one.mapper: one.best.simulated for one in made if one.best is not None}
+
+
 def _simulated(made: Sequence[_Made], pool: ProcessPoolExecutor | None, limit: Limit) -> dict[str, Simulated | None]:
     """Simulations by mapper; those that a search has made already are taken from it."""
-    known: dict[str, Simulated | None] = {one.mapper: one.best.simulated for one in made if one.best is not None}
     others = [(one.mapper, one.schedule) for one in made if one.best is None and one.schedule is not None]
     found = simulate_all([schedule for _, schedule in others], pool, limit)
-    return known | dict(zip((mapper for mapper, _ in others), found, strict=True))
+    return _known(made) | dict(zip((mapper for mapper, _ in others), found, strict=True))
 
 
 def _rows(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,28 @@ def test_an_interrupt_keeps_what_is_there(small: Layer, simba: Architecture, mon
     result = compare([NetworkLayer(small, 1)] * 2, simba, ["random", "hybrid"])
     assert not result.complete
     assert [row.mapper for row in result.mappings] == ["random"]
+
+
+def test_an_interrupt_does_not_wait_for_simulations(
+    small: Layer, simba: Architecture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also not for those of other processes: the mappings until then are there at once."""
+
+    def long(schedules: list[Schedule], pool: ProcessPoolExecutor, limit: Limit) -> None:
+        simulations = [pool.submit(time.sleep, 30) for _ in range(2)]
+        while not all(simulation.running() for simulation in simulations):
+            time.sleep(0.05)
+        time.sleep(0.5)
+        interrupted.append(time.monotonic())
+        raise KeyboardInterrupt
+
+    interrupted: list[float] = []
+    monkeypatch.setattr(module, "simulate_all", long)
+    result = compare([NetworkLayer(small, 1)], simba, ["random", "hybrid"], simulate=True, workers=2)
+    assert time.monotonic() - interrupted[0] < 5
+    assert not result.complete
+    assert [(row.mapper, row.simulated_cycles) for row in result.mappings] == [("random", None), ("hybrid", None)]
+    assert None not in [row.cycles for row in result.mappings]
 
 
 def test_the_command(nocsim: Command, tmp_path: Path) -> None:
