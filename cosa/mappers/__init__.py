@@ -9,12 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cosa.mappers.broken import BrokenShares, broken_shares
     from cosa.mappers.registry import MAPPERS, map_layer
     from cosa.mappers.search import Budget
 
-__all__ = ["MAPPERS", "Budget", "map_layer"]
+__all__ = ["MAPPERS", "BrokenShares", "Budget", "broken_shares", "map_layer"]
 
-_HOME = {"MAPPERS": "registry", "map_layer": "registry", "Budget": "search"}
+_HOME = {
+    "MAPPERS": "registry",
+    "map_layer": "registry",
+    "Budget": "search",
+    "BrokenShares": "broken",
+    "broken_shares": "broken",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -53,14 +53,12 @@ def search(
         raise _too_large(layer, architecture, f"more than {float(tilings):.3g} tilings alone", largest)
     from cosa.mappers import kernel
 
-    broken = np.zeros((len(architecture.levels), 2), np.int64)
-    size = kernel.count_mappings(space.primes, _first_parts(space), len(space.primes), space.tables(), broken)
+    size = kernel.count_mappings(space.primes, _first_parts(space), len(space.primes), space.tables())
     if size > largest:
         raise _too_large(layer, architecture, f"{size:,.0f} valid mappings", largest)
     # A logical thread for every way to place the last prime factor.
     tasks = [_task(parts, goal) for parts in _compositions(space)]
     founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
-    founds[0].broken += broken
     founds[0].tilings = tilings
     schedules = finish("exhaustive", layer, architecture, goal, seed, founds, started, keep_interrupted)
     provenance = schedules[0].provenance

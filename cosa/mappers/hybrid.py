@@ -108,7 +108,6 @@ def _task(seed: int, number: int, most: int | None, condition: int, objective: O
                 drawn_at,
                 walked_at,
                 tilings_at,
-                found.broken,
             )
             barren = 0 if filled else barren + drawn
             if filled:

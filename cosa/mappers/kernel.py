@@ -22,7 +22,6 @@ X, Y, ROWS, SPLIT = 0, 1, 2, 3
 """Where the loops of a spatial slot run: along one axis, over rows, or the inner ones along x and the rest along y."""
 
 TENSORS, DIMS, AXES = 3, 8, 5
-FITS, FANOUT, CAPACITY = 0, 1, 2
 
 
 def _compiled(function: Function) -> Function:
@@ -116,10 +115,10 @@ def _draw_neighbour(state: Array, primes: Array, factors: Array, threads: int, t
 
 
 @_helper
-def _capacity_broken(
+def _within_capacities(
     factors: Array, slot_level: Array, keeps: Array, capacities: Array, dims_of: Array, scale_of: Array
-) -> int:
-    """The innermost level whose tiles do not fit, or -1."""
+) -> bool:
+    """Whether the tiles of every level fit."""
     levels, slots = keeps.shape[0], factors.shape[1]
     extent = np.ones(DIMS, np.int64)
     slot = 0
@@ -143,8 +142,8 @@ def _capacity_broken(
                     size *= length
                 words += size
         if words > capacities[level]:
-            return level
-    return -1
+            return False
+    return True
 
 
 @_helper
@@ -239,6 +238,13 @@ def _write(
 
 
 @_compiled
+def draw_tilings(state: Array, primes: Array, factors: Array) -> None:
+    """Fill `factors` [tiling, dim, slot] with random tilings, valid or not."""
+    for number in range(factors.shape[0]):
+        _draw_tiling(state, primes, factors[number])
+
+
+@_compiled
 def fill_random(
     state: Array,  # uint64 [1]
     primes: Array,  # int64 [number, 3]
@@ -247,7 +253,7 @@ def fill_random(
     most_draws: int,
     loops: tuple[Array, ...],  # `MappingBatch.loops`, filled
     drawn_at: Array,  # int64 [mapping]: draws up to and with each mapping
-    broken: Array,  # int64 [level, 2]: draws that broke the fan-out, the capacity of a level
+    broken: Array,  # int64 [1, 2]: draws that broke a fan-out, or else a capacity
 ) -> tuple[int, int]:
     """Draw tiling, order of every slot and split of every fan-out until the batch is full; (mappings, draws)."""
     slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
@@ -281,13 +287,12 @@ def fill_random(
             if axis == SPLIT:
                 good = _fits_split(factors, slot, orders[slot], counts[slot], splits[slot], columns, rows)
                 if not good and fits:
-                    broken[level, 0] += 1
+                    broken[0, 0] += 1
                 fits = fits and good
         if not fits:
             continue
-        level = _capacity_broken(factors, slot_level, keeps, capacities, dims_of, scale_of)
-        if level >= 0:
-            broken[level, 1] += 1
+        if not _within_capacities(factors, slot_level, keeps, capacities, dims_of, scale_of):
+            broken[0, 1] += 1
             continue
         _write(found, factors, orders, counts, splits, slot_level, slot_axis, loops)
         drawn_at[found] = drawn
@@ -320,7 +325,6 @@ def fill_hybrid(
     drawn_at: Array,  # int64 [mapping]: draws up to and with each mapping
     walked_at: Array,  # float64 [mapping]: draws of a walk that looks at every mapping
     tilings_at: Array,  # int64 [mapping]
-    broken: Array,  # int64 [level, 2]
 ) -> tuple[int, int, float, int]:
     """Walk random tilings until the batch is full; (mappings, draws, draws of a walk without shortcuts, tilings)."""
     slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
@@ -337,7 +341,7 @@ def fill_hybrid(
                 _draw_tiling(state, primes, factors)
             else:
                 _draw_neighbour(state, primes, factors, threads, thread, low)
-            bad, space, in_splits = -1, 1.0, 1.0
+            fits, space, in_splits = True, 1.0, 1.0
             for slot in range(slots):
                 counts[slot] = _loops_of(factors, slot, orders[slot])
                 level = slot_level[slot]
@@ -349,17 +353,13 @@ def fill_hybrid(
                 in_splits *= counts[slot] + 1
                 if columns > 1 and rows > 1:
                     space *= _factorial(counts[slot])
-                if bad < 0 and not _splittable(factors, slot, orders[slot], counts[slot], columns, rows):
-                    bad = level
-            if bad >= 0:
+                fits = fits and _splittable(factors, slot, orders[slot], counts[slot], columns, rows)
+            if not fits:
                 # No order and no split mends it: a walk would look at all of them.
-                broken[bad, 0] += 1
                 walked += space * in_splits
                 continue
-            bad = _capacity_broken(factors, slot_level, keeps, capacities, dims_of, scale_of)
-            if bad >= 0:
+            if not _within_capacities(factors, slot_level, keeps, capacities, dims_of, scale_of):
                 # The first mapping within the fan-outs shows it, then the walk goes on to the next tiling.
-                broken[bad, 1] += 1
                 walked += in_splits
                 continue
             for slot in range(slots):
@@ -487,8 +487,8 @@ def _set_factors(primes: Array, parts: Array, factors: Array) -> None:
 
 
 @_helper
-def _axes_broken(factors: Array, slot_level: Array, slot_axis: Array, fanouts: Array) -> int:
-    """The innermost level whose fan-out does not hold its loops, axes apart, or -1."""
+def _within_fanouts(factors: Array, slot_level: Array, slot_axis: Array, fanouts: Array) -> bool:
+    """Whether every fan-out holds its loops, axes apart."""
     for level in range(fanouts.shape[0]):
         along_x, along_y, along_rows = 1, 1, 1
         for slot in range(slot_level.shape[0]):
@@ -505,14 +505,14 @@ def _axes_broken(factors: Array, slot_level: Array, slot_axis: Array, fanouts: A
                 along_rows = product
         columns, rows = fanouts[level, 0], fanouts[level, 1]
         if along_x > columns or along_y > rows or along_rows > columns * rows:
-            return level
+            return False
         if along_rows > 1 and (along_x > 1 or along_y > 1):
-            return level
-    return -1
+            return False
+    return True
 
 
 @_compiled
-def count_mappings(primes: Array, parts: Array, moving: int, tables: tuple[Array, ...], broken: Array) -> float:
+def count_mappings(primes: Array, parts: Array, moving: int, tables: tuple[Array, ...]) -> float:
     """Valid mappings: all tilings within fan-outs and capacities times the orders of their loops."""
     slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
     slots = slot_level.shape[0]
@@ -520,14 +520,9 @@ def count_mappings(primes: Array, parts: Array, moving: int, tables: tuple[Array
     total = 0.0
     while True:
         _set_factors(primes, parts, factors)
-        level = _axes_broken(factors, slot_level, slot_axis, fanouts)
-        if level >= 0:
-            broken[level, 0] += 1
-        else:
-            level = _capacity_broken(factors, slot_level, keeps, capacities, dims_of, scale_of)
-            if level >= 0:
-                broken[level, 1] += 1
-        if level < 0:
+        if _within_fanouts(factors, slot_level, slot_axis, fanouts) and _within_capacities(
+            factors, slot_level, keeps, capacities, dims_of, scale_of
+        ):
             space = 1.0
             for slot in range(slots):
                 if slot > 0 or slot_axis[slot] != TEMPORAL:
@@ -558,9 +553,8 @@ def fill_exhaustive(
             _set_factors(primes, parts, factors)
             for slot in range(slots):
                 counts[slot] = _loops_of(factors, slot, orders[slot])
-            under_way[0] = (
-                _axes_broken(factors, slot_level, slot_axis, fanouts) < 0
-                and _capacity_broken(factors, slot_level, keeps, capacities, dims_of, scale_of) < 0
+            under_way[0] = _within_fanouts(factors, slot_level, slot_axis, fanouts) and _within_capacities(
+                factors, slot_level, keeps, capacities, dims_of, scale_of
             )
         if under_way[0]:
             _write(found, factors, orders, counts, counts, slot_level, slot_axis, loops)
@@ -593,9 +587,9 @@ def draw_genomes(
     while found < factors.shape[0] and drawn < most_draws:
         drawn += 1
         _draw_tiling(state, primes, factors[found])
-        if _axes_broken(factors[found], slot_level, slot_axis, fanouts) >= 0:
+        if not _within_fanouts(factors[found], slot_level, slot_axis, fanouts):
             continue
-        if _capacity_broken(factors[found], slot_level, keeps, capacities, dims_of, scale_of) >= 0:
+        if not _within_capacities(factors[found], slot_level, keeps, capacities, dims_of, scale_of):
             continue
         for slot in range(slot_level.shape[0]):
             for k in range(DIMS):
@@ -700,9 +694,9 @@ def breed(
             second = (first + 1 + _below(state, DIMS - 1)) % DIMS
             order = orders[found, slot]
             order[first], order[second] = order[second], order[first]
-        if _axes_broken(factors[found], slot_level, slot_axis, fanouts) >= 0:
+        if not _within_fanouts(factors[found], slot_level, slot_axis, fanouts):
             continue
-        if _capacity_broken(factors[found], slot_level, keeps, capacities, dims_of, scale_of) >= 0:
+        if not _within_capacities(factors[found], slot_level, keeps, capacities, dims_of, scale_of):
             continue
         found += 1
     return found - parents, drawn

@@ -97,7 +97,7 @@ def _task(seed: int, number: int, samples: int, objective: Objective, reason: St
                 DRAWS_A_TURN,
                 batch.loops(),
                 drawn_at,
-                found.broken,
+                np.zeros((1, 2), np.int64),
             )
             found.drawn += drawn
             batch = batch.first(filled)

@@ -104,7 +104,6 @@ class Found:
     walked: float = 0.0
     tilings: int = 0
     stopped_by: StoppedBy = "exhausted"
-    broken: Array = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
     def offer(self, first: Array, second: Array, batch: MappingBatch, architecture: Architecture) -> bool:
         """Keep what is good enough for the pool of mappings with these costs (infinite: do not fit).
@@ -136,8 +135,7 @@ def run_tasks(
     ------
     KeyboardInterrupt: Ctrl-C came before anything was found.
     """
-    levels = len(architecture.levels)
-    founds = [Found(most, broken=np.zeros((levels, 2), np.int64)) for _ in tasks]
+    founds = [Found(most) for _ in tasks]
     left = iter(range(len(tasks)))
     lock, errors = threading.Lock(), list[BaseException]()
 
@@ -198,7 +196,7 @@ def finish(
 
     Raises
     ------
-    InfeasibleError: there is none; the message names the constraint that was broken most.
+    InfeasibleError: there is none; the message names the constraints that tilings break most.
     KeyboardInterrupt: Ctrl-C ended the search, and the caller does not want what was found until then.
     """
     from cosa.version import version
@@ -212,7 +210,7 @@ def finish(
         pool.setdefault(cost, nest)
     drawn = sum(found.drawn for found in founds)
     if not pool:
-        raise InfeasibleError(_none_found(mapper, layer, architecture, founds, drawn, stopped_by))
+        raise InfeasibleError(_none_found(mapper, layer, architecture, drawn, stopped_by))
     walked = sum(found.walked for found in founds)
     search = Search(
         stopped_by=stopped_by,
@@ -247,22 +245,12 @@ def _padding(layer: Layer, nest: tuple[ScheduleLevel, ...]) -> dict[Dim, int]:
     return {dim: bounds.get(dim, 1) for dim in DIMS if bounds.get(dim, 1) != layer.bounds[dim]}
 
 
-def _none_found(
-    mapper: str,
-    layer: Layer,
-    architecture: Architecture,
-    founds: Sequence[Found],
-    drawn: int,
-    stopped_by: StoppedBy,
-) -> str:
+def _none_found(mapper: str, layer: Layer, architecture: Architecture, drawn: int, stopped_by: StoppedBy) -> str:
+    from cosa.mappers.broken import broken_shares
+
     text = f"layer {layer.name!r} on architecture {architecture.name!r}: {mapper} found no valid mapping"
     text += f" in {drawn:,} samples (stopped by {stopped_by})"
-    broken = sum((found.broken for found in founds), np.zeros((len(architecture.levels), 2), np.int64))
-    if broken.any():
-        level, what = (int(place) for place in np.unravel_index(np.argmax(broken), broken.shape))
-        kind = ("the fan-out of", "the capacity of")[what]
-        text += f"; most violated: {kind} {architecture.levels[level].name}, in {int(broken[level, what]):,} of them"
-    return text
+    return f"{text}; {broken_shares(layer, architecture).text()}"
 
 
 def shares(evaluations: int | None, logical_threads: int) -> list[int | None]:

@@ -6,6 +6,7 @@ import itertools
 import math
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from cosa.analytical.batch import BatchEvaluator
 from cosa.api import evaluate
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError, SolverError
-from cosa.mappers import MAPPERS, Budget, kernel, map_layer
+from cosa.mappers import MAPPERS, Budget, broken_shares, kernel, map_layer
 from cosa.mappers.search import Found, Stop, run_tasks, shares
 from cosa.mappers.space import MapSpace, stream
 from cosa.schedule import Schedule, Search
@@ -180,9 +181,15 @@ def test_tilings_are_drawn_uniformly(chip: Architecture) -> None:
         level["fanout"] = 1
     space = MapSpace.of(BatchEvaluator(layer, Architecture.from_data(data)))
     batch, state = space.batch(6000), stream(0, 0)
-    broken = np.zeros((3, 2), np.int64)
     filled, drawn = kernel.fill_random(
-        state, space.primes, space.dims, space.tables(), 10**6, batch.loops(), np.zeros(6000, np.int64), broken
+        state,
+        space.primes,
+        space.dims,
+        space.tables(),
+        10**6,
+        batch.loops(),
+        np.zeros(6000, np.int64),
+        np.zeros((1, 2), np.int64),
     )
     assert filled == drawn == 6000
     tilings = batch.temporal_bounds.prod(axis=2)
@@ -228,7 +235,6 @@ def test_hybrid_walks_every_order_of_a_tiling() -> None:
         10**6,
         batch.loops(),
         *arrays,
-        np.zeros((2, 2), np.int64),
     )[0]
     assert filled == 40
     dims, bounds = batch.temporal_dims[:, 1], batch.temporal_bounds[:, 1]
@@ -268,7 +274,6 @@ def test_threads_like_timeloops_draw_neighbours(chip: Architecture) -> None:
             np.zeros(1, np.int64),
             np.zeros(1),
             np.zeros(1, np.int64),
-            np.zeros((3, 2), np.int64),
         )
         assert factors.prod(axis=1).tolist() == [layer.bounds[dim] for dim in DIMS]
         tilings.append(factors)
@@ -391,16 +396,73 @@ def test_no_room_names_the_level(small: Layer, simba: Architecture, mapper: str)
         map_layer(mapper, small, Architecture.from_data(data))
 
 
-def test_no_valid_mapping_names_the_most_violated_constraint(
-    small: Layer, chip: Architecture, monkeypatch: pytest.MonkeyPatch
+def test_no_valid_mapping_names_the_constraints_broken(
+    small: Layer, simba: Architecture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each with its share, whatever else a tiling breaks: with buffers of a word it is they, not the fan-outs."""
     from cosa.mappers import random
 
     monkeypatch.setattr(random, "MOST_DRAWS_IN_A_ROW", 2000)
     monkeypatch.setattr(random, "DRAWS_A_TURN", 1000)
-    data = chip.model_dump(mode="json")
-    data["levels"][0]["capacity_words"] = 2
-    data["levels"][1] |= {"capacity_words": 2, "fanout": 1}
-    large = Layer(name="large", R=2**9, S=2**9, P=2**9, Q=1, C=2**9, K=2**9, N=1)
-    with pytest.raises(InfeasibleError, match=r"no valid mapping in 2,000 samples .* most violated: the .* Local, in"):
+    data = simba.model_dump(mode="json")
+    for level in data["levels"][:-1]:
+        level["capacity_words"] = len(level["keeps"])
+    large = small.model_copy(update={"P": 56, "Q": 56, "C": 64, "K": 64})
+    says = r"in 2,000 samples \(stopped by no_valid_mapping\); broken most: \w+'s capacity in (100|99\.\d) %"
+    with pytest.raises(
+        InfeasibleError, match=rf"{says}, \w+'s capacity in .* % of 20,000 tilings drawn; [\d.]+ % break"
+    ):
         map_layer("random", large, Architecture.from_data(data))
+
+
+def test_shares_of_tilings_that_break_a_constraint(chip: Architecture) -> None:
+    """Against all tilings, each as likely as any other."""
+    layer = Layer(name="shares", R=1, S=1, P=4, Q=1, C=8, K=3, N=1)
+    limit = {"name": "lanes", "over": [{"level": "Shared", "kind": "spatial"}], "most": 2}
+    data = chip.model_dump(mode="json") | {"limits": [limit]}
+    architecture = Architecture.from_data(data)
+
+    def factorisations(bound: int, places: int) -> list[tuple[int, ...]]:
+        if places == 1:
+            return [(bound,)]
+        firsts = [first for first in range(1, bound + 1) if bound % first == 0]
+        return [(first, *rest) for first in firsts for rest in factorisations(bound // first, places - 1)]
+
+    # Spatial and temporal loops of Local, of Shared, temporal ones of DRAM.
+    counts, tilings = Counter[str](), 0
+    for p, c, k in itertools.product(*(factorisations(bound, 5) for bound in (4, 8, 3))):
+        tilings += 1
+        over_local = p[0] * c[0] * k[0] > 2
+        splits = itertools.product((False, True), repeat=3)
+        fits = [
+            math.prod(b for b, chosen in zip((p[2], c[2], k[2]), split, strict=True) if chosen) <= 2
+            and math.prod(b for b, chosen in zip((p[2], c[2], k[2]), split, strict=True) if not chosen) <= 2
+            for split in splits
+        ]
+        inner, outer = ([math.prod(dim[:slots]) for dim in (p, c, k)] for slots in (2, 4))
+        found = {
+            "Local": over_local,
+            "Shared": not any(fits),
+            "local": inner[1] * inner[2] + inner[0] * inner[2] > 12,
+            "shared": outer[0] * outer[1] + outer[0] * outer[2] > 24,
+            "lanes": p[2] * c[2] * k[2] > 2,
+        }
+        found["fanout"] = found["Local"] or found["Shared"]
+        found["capacity"] = found["local"] or found["shared"]
+        found["valid"] = not any(found.values())
+        counts.update(found)
+    shares = broken_shares(layer, architecture, draws=40_000, seed=1)
+    ours = {
+        **shares.fanouts,
+        "local": shares.capacities["Local"],
+        "shared": shares.capacities["Shared"],
+        **shares.limits,
+        "fanout": shares.any_fanout,
+        "capacity": shares.any_capacity,
+        "valid": shares.valid,
+    }
+    assert set(shares.capacities) == {"Local", "Shared"}
+    assert {name: count / shares.draws for name, count in ours.items()} == pytest.approx(
+        {name: count / tilings for name, count in counts.items()}, abs=0.01
+    )
+    assert shares == broken_shares(layer, architecture, draws=40_000, seed=1)
