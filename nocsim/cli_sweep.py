@@ -63,6 +63,7 @@ def _dry_run(sweep: Sweep, results: str, workers: int, retry_failed: bool) -> in
     counts = found.counts
     out(f"{counts.points} points: {counts.done} done, {counts.failed} failed, {counts.left} left\n")
     if counts.left:
-        time = "time unknown" if found.seconds is None else f"about {duration(found.seconds / workers)}"
-        out(f"{time} with {workers} worker{'s' if workers > 1 else ''} (by {found.basis})\n")
+        about = "more than" if found.at_least else "about"
+        time = "time unknown" if found.seconds is None else f"{about} {duration(found.seconds / workers)}"
+        out(f"{time} with {workers} worker{'s' if workers > 1 else ''}, an estimate from {found.basis}\n")
     return 0

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cosa.listing import table
-from nocsim.sweep.result import SHORT_NAMES, SweepResult
-from nocsim.sweep.tradeoff import pareto_front, sensitivities, workloads
+from nocsim.sweep.absent import unfinished, without_values
+from nocsim.sweep.result import SHORT_NAMES, Configuration, SweepResult
+from nocsim.sweep.shown import AxisTexts, short_names
+from nocsim.sweep.tradeoff import pareto_front, placed, sensitivities, workloads
 
 _ALWAYS = ("latency_cycles", "energy_pj")
 _TITLES = {name: short for short, name in SHORT_NAMES.items()}
@@ -42,70 +44,94 @@ def report(result: SweepResult, x: str, y: str, *, points: bool = False, most: i
     points: a row for each point instead of totals over the layers.
     most: rows of the table, 0 for all.
     """
-    lines = summary(result)
-    varied = [name for name in result.sweep.axes if len(result.sweep.values(name)) > 1]
-    fixed = {name: result.sweep.values(name)[0] for name in result.sweep.axes if name not in varied}
-    if fixed:
-        lines.append("fixed: " + ", ".join(f"{name} = {_text(value)}" for name, value in fixed.items()))
+    texts = AxisTexts(result)
+    lines = [*summary(result), *texts.fixed(), *texts.legend()]
     figures = list(dict.fromkeys((x, y, *_ALWAYS)))
     if points:
-        entries = [(row["axes"], row) for row in result.rows]
-        lines += ["", *_table([*dict.fromkeys((*varied, "layer"))], figures, entries, most)]
-    varied = [name for name in varied if name != "layer"]
-    if not points:
-        totals = [(found.axes, found.figures) for found in result.configurations]
-        layers = max(found.layers for found in result.configurations)
-        title = f"totals over {layers} layers:" if layers > 1 else ""
-        lines += ["", *([title] if title else []), *_table(varied, figures, totals, most)]
+        varied = [name for name in result.sweep.axes if name in texts.varied or name == "layer"]
+        varied = list(dict.fromkeys((*varied, "layer")))
+        rows = [
+            [*(texts.shown(name, row["axes"], row["positions"]) for name in varied), *_numbers(row, figures)]
+            for row in result.rows
+        ]
+        lines += ["", *_table(_headers(varied), figures, rows, most)]
+    else:
+        lines += ["", *_totals(result, texts, figures, most), *unfinished(result)]
+        lines += without_values(result, figures)
+    names = f"{_short(x)} and {_short(y)}"
     for network, group in workloads(result):
         front = pareto_front(group, x, y)
-        names = f"{axis_label(x).partition(' (')[0]} and {axis_label(y).partition(' (')[0]}"
-        of_network = f", {network}" if network and "network" in varied else ""
-        lines += ["", f"Pareto front of {names}{of_network}: {len(front)} of {len(group)}"]
-        lines += _table(varied, [x, y], [(found.axes, found.figures) for found in front], most)
-    return lines + _sensitivity(result, list(dict.fromkeys((x, y, *_ALWAYS))))
+        of_network = f", {network}" if network and "network" in texts.varied else ""
+        title = f"Pareto front of {names}{of_network}: "
+        known = sum(placed(found, x, y) for found in group)
+        if not front:
+            lines += ["", f"{title}none of {len(group)} has both figures"]
+            continue
+        rest = f" with figures ({len(group)} in all)" if known < len(group) else ""
+        rows = [[*_values(texts, found), *_numbers(found.figures, [x, y])] for found in front]
+        lines += ["", f"{title}{len(front)} of {known}{rest}", *_table(_headers(texts.varied), [x, y], rows, most)]
+    return lines + _sensitivity(result, texts, figures)
 
 
-def _sensitivity(result: SweepResult, figures: Sequence[str]) -> list[str]:
+def _totals(result: SweepResult, texts: AxisTexts, figures: Sequence[str], most: int) -> list[str]:
+    """The table of configurations; how many layers each has stands on top if it is the same for all."""
+    configurations = result.configurations
+    layers = {found.layers for found in configurations}
+    title = [f"totals over {max(layers)} layers:"] if len(layers) == 1 and max(layers) > 1 else []
+    column = len(layers) > 1
+    rows = [
+        [
+            *_values(texts, found),
+            *([f"{found.layers}"] if column else []),
+            *_numbers(found.figures, figures),
+        ]
+        for found in configurations
+    ]
+    headers = _headers(texts.varied)
+    return [*(["totals over all layers:"] if column else title), *_table(headers, figures, rows, most, column)]
+
+
+def _sensitivity(result: SweepResult, texts: AxisTexts, figures: Sequence[str]) -> list[str]:
     found = sensitivities(result, figures)
     if not found:
         return []
-    names = [axis_label(name).partition(" (")[0] for name in figures]
     rows = []
     for entry in found:
-        axis = " + ".join(entry.axes)
-        values, base = (" + ".join(map(_text, given)) for given in (entry.values, entry.base))
+        shown = [name for name in entry.axes if name in texts.varied]
+        axis = shown[0] if len(shown) == 1 else " + ".join(short_names(shown).values())
+        values, base = (
+            " + ".join(texts.given(name, place) for name in shown) for place in (entry.place, entry.base_place)
+        )
         ratios = ["-" if (ratio := entry.ratios[name]) is None else f"x{ratio:.3f}" for name in figures]
-        rows.append([axis if len(entry.axes) == 1 else _shortened(entry.axes), values, base, *ratios])
+        rows.append([axis, values, base, *ratios])
     first = "what each value changes, all else equal (geometric mean of ratios):"
-    return ["", first, *table(["axis", "value", "against", *names], rows, left=3)]
+    return ["", first, *table(["axis", "value", "against", *map(_short, figures)], rows, left=3)]
 
 
-def _shortened(axes: Sequence[str]) -> str:
-    """Axes that vary together, by the last words of their paths."""
-    return " + ".join(name.rpartition(".")[2] for name in axes)
+def _values(texts: AxisTexts, found: Configuration) -> list[str]:
+    return [texts.shown(name, found.axes, found.positions) for name in texts.varied]
+
+
+def _numbers(found: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
+    return [_number(found[name], name) for name in figures]
+
+
+def _headers(axes: Sequence[str]) -> list[str]:
+    return list(short_names(axes).values())
 
 
 def _table(
-    axes: Sequence[str],
-    figures: Sequence[str],
-    entries: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
-    most: int,
+    axes: Sequence[str], figures: Sequence[str], rows: list[list[str]], most: int, layers: bool = False
 ) -> list[str]:
-    shown = entries[:most] if most else entries
-    rows = [
-        [*(_text(values[name]) for name in axes), *(_number(found[name], name) for name in figures)]
-        for values, found in shown
-    ]
-    header = [*(_header(name, axes) for name in axes), *map(axis_label, figures)]
-    lines = table(header, rows, left=len(axes)) if rows else []
-    return lines + ([f"and {len(entries) - len(shown)} more rows"] if len(shown) < len(entries) else [])
+    shown = rows[:most] if most else rows
+    header = [*axes, *(["layers"] if layers else []), *map(axis_label, figures)]
+    lines = table(header, shown, left=len(axes)) if shown else []
+    return lines + ([f"and {len(rows) - len(shown)} more rows"] if len(shown) < len(rows) else [])
 
 
-def _header(name: str, axes: Sequence[str]) -> str:
-    """The last word of a path, the whole path where two axes share it."""
-    last = name.rpartition(".")[2]
-    return last if sum(other.rpartition(".")[2] == last for other in axes) == 1 else name
+def _short(figure: str) -> str:
+    """The label of a figure without its unit."""
+    return axis_label(figure).partition(" (")[0]
 
 
 def axis_label(figure: str) -> str:
@@ -126,9 +152,3 @@ def _number(value: float | None, figure: str) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return str(value.get("name", value))
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -29,7 +29,17 @@ SHORT_NAMES = {
 }
 NUMBERS = tuple(name for name, kind in FIGURES.items() if kind != "TEXT")
 
+NO_TOTAL = ("busiest_link_share", "gap")
+"""Numbers that mean nothing over several layers."""
+
 _OF_THE_CHIP = ("buffer_bytes", "pes", "mac_units")
+_OF_SEARCHES = ("evaluations", "samples_drawn", "samples_valid")
+_MEANS = {
+    "mac_utilisation": "latency_cycles",
+    "extrapolated_share": "simulated_cycles",
+    "row_hit_rate": "dram_bytes",  # accesses, each of a burst
+}
+"""Shares and the figure that they are shares of."""
 _SUMS = (
     *("latency_cycles", "simulated_cycles", "analytical_cycles", "timeloop_cycles", "bound_cycles", "compute_cycles"),
     *("milliseconds", "energy_pj", "exact_energy_pj", "dram_energy_pj", "macs", "dram_read_words"),
@@ -45,8 +55,9 @@ class Configuration:
     ----------
     axes: the value on every axis but `layer`
     positions: the place of that value on the axis
-    layers, done: points, and how many of them have figures
-    figures: totals over the layers as often as they occur (ratios: of the totals), None unless all are done
+    layers, done, failed: points, how many of them have figures, how many have failed
+    figures: totals over the layers as often as they occur (ratios: of the totals; searches: once for each layer), None
+        unless all are done
     """
 
     axes: dict[str, Any]
@@ -54,6 +65,7 @@ class Configuration:
     layers: int
     done: int
     figures: dict[str, float | None]
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -256,26 +268,27 @@ def _configuration(positions: dict[str, int], rows: Sequence[dict[str, Any]]) ->
     axes = {name: value for name, value in rows[0]["axes"].items() if name != "layer"}
     done = [row for row in rows if row["status"] == "done"]
     figures = dict.fromkeys(NUMBERS) if len(done) < len(rows) else _totals(rows)
-    return Configuration(axes, positions, len(rows), len(done), figures)
+    failed = sum(row["status"] == "failed" for row in rows)
+    return Configuration(axes, positions, len(rows), len(done), figures, failed)
 
 
 def _totals(rows: Sequence[dict[str, Any]]) -> dict[str, float | None]:
-    def total(name: str, weight: str | None = None) -> float | None:
-        if any(row[name] is None for row in rows):
+    def total(name: str, weight: str | None = None, *, once: bool = False) -> float | None:
+        if any(row[name] is None or (weight and row[weight] is None) for row in rows):
             return None
-        found: float = sum(row[name] * row["count"] * (row[weight] if weight else 1) for row in rows)
+        found: float = sum(row[name] * (1 if once else row["count"]) * (row[weight] if weight else 1) for row in rows)
         return found
 
-    found: dict[str, float | None] = {name: rows[0][name] for name in NUMBERS} if len(rows) == 1 else {}
-    if found and rows[0]["count"] == 1:
+    found: dict[str, float | None] = {name: rows[0][name] if len(rows) == 1 else None for name in NUMBERS}
+    if len(rows) == rows[0]["count"] == 1:
         return found
-    found = dict.fromkeys(NUMBERS) | {name: total(name) for name in _SUMS}
+    found |= {name: total(name) for name in _SUMS} | {name: total(name, once=True) for name in _OF_SEARCHES}
     found |= {name: rows[0][name] for name in _OF_THE_CHIP}
+    for name, of in _MEANS.items():
+        part, whole = total(name, of), found[of]
+        found[name] = part / whole if part is not None and whole else None
     cycles, energy = found["latency_cycles"], found["energy_pj"]
-    if cycles and energy is not None:
-        found["edp_pj_cycles"] = energy * cycles
-        busy = total("mac_utilisation", "latency_cycles")
-        found["mac_utilisation"] = None if busy is None else busy / cycles
+    found["edp_pj_cycles"] = None if cycles is None or energy is None else energy * cycles
     return found
 
 

@@ -26,6 +26,11 @@ def workloads(result: SweepResult) -> list[tuple[Any, list[Configuration]]]:
     return [(group[0].axes.get("network"), group) for group in groups.values()]
 
 
+def placed(configuration: Configuration, x: str, y: str) -> bool:
+    """Whether it has both figures."""
+    return configuration.figures[x] is not None and configuration.figures[y] is not None
+
+
 def pareto_front(configurations: Sequence[Configuration], x: str, y: str) -> list[Configuration]:
     """Those that no other one beats: none is as good in both figures and better in one. By falling quality of `x`.
 
@@ -33,13 +38,13 @@ def pareto_front(configurations: Sequence[Configuration], x: str, y: str) -> lis
     """
     found: list[Configuration] = []
     best = math.inf
-    placed = [
+    known = [
         (better_when_less(x, c.figures[x] or 0), better_when_less(y, c.figures[y] or 0), number, c)
         for number, c in enumerate(configurations)
-        if c.figures[x] is not None and c.figures[y] is not None
+        if placed(c, x, y)
     ]
     last: tuple[float, float] | None = None
-    for a, b, _, configuration in sorted(placed, key=lambda item: item[:3]):
+    for a, b, _, configuration in sorted(known, key=lambda item: item[:3]):
         if b < best or (a, b) == last:
             found.append(configuration)
             best, last = b, (a, b)
@@ -57,6 +62,7 @@ class Sensitivity:
     base: the values compared with
     pairs: pairs of configurations compared
     ratios: geometric mean of figure over figure at the first value, by figure (None where nothing can be compared)
+    place, base_place: places of the two values on the axis, from 0
     """
 
     axes: tuple[str, ...]
@@ -64,6 +70,8 @@ class Sensitivity:
     base: tuple[Any, ...]
     pairs: int
     ratios: dict[str, float | None]
+    place: int
+    base_place: int
 
 
 def sensitivities(result: SweepResult, figures: Sequence[str]) -> list[Sensitivity]:
@@ -89,7 +97,7 @@ def sensitivities(result: SweepResult, figures: Sequence[str]) -> list[Sensitivi
                 continue  # the conditions leave none of it
             values, first = (tuple(sweep.values(name)[which] for name in axes) for which in (place, base))
             ratios = {figure: _mean_ratio(pairs, figure) for figure in figures}
-            found.append(Sensitivity(axes, values, first, len(pairs), ratios))
+            found.append(Sensitivity(axes, values, first, len(pairs), ratios, place, base))
     return found
 
 

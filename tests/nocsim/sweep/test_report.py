@@ -120,7 +120,8 @@ def test_the_report(ran: tuple[SweepResult, Path], tmp_path: Path, nocsim: Comma
     _, path = ran
     text = nocsim("sweep-report", path, "--figures", "latency,buffer", "--plot", tmp_path / "p.png").out
     assert "dlrm: 42 points: 28 done, 14 failed" in text and "fixed: network = dlrm" in text
-    assert "totals over 7 layers:" in text and "Pareto front of latency and buffers: 1 of 6" in text
+    assert "totals over 7 layers:" in text and "buffers: 1 of 4 with figures (6 in all)" in text
+    assert "no totals for 2 with layers that failed, of 6" in text
     assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG" and (tmp_path / "p.png").stat().st_size > 10_000
     first = (tmp_path / "p.png").read_bytes()
     nocsim("sweep-report", path, "--figures", "latency,buffer", "--plot", tmp_path / "p.png")
@@ -203,3 +204,15 @@ def test_lists_on_an_axis_are_text_in_exports(tmp_path: Path) -> None:
             '[{"router": [0, -1], "side": "south"}]',
         ]
     )
+
+
+def test_outputs_of_one_name_and_standard_output(
+    ran: tuple[SweepResult, Path], tmp_path: Path, nocsim: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, path = ran
+    monkeypatch.chdir(tmp_path)
+    same = ["--csv", "a.png", "--plot", tmp_path / "a.png"]
+    nocsim("sweep-report", path, *same).assert_error("--csv", "--plot", "another file")
+    nocsim("sweep-report", path, "--parquet", "-").assert_error("--parquet", "only CSV")
+    assert nocsim("sweep-report", path, "--csv", "-").out == result.csv_text()
+    assert list(tmp_path.iterdir()) == []

@@ -349,7 +349,11 @@ def test_command_line(sweep: Sweep, tmp_path: Path, nocsim: Command, monkeypatch
     monkeypatch.chdir(tmp_path)
     sweep.model_copy(update={"simulate": False}).to_file("s.yaml")
     dry = nocsim("sweep", "s.yaml", "--dry-run")
-    assert dry.code == 0 and "6 points: 0 done, 0 failed, 6 left" in dry.out and "one point of middle size" in dry.out
+    assert (
+        dry.code == 0
+        and "6 points: 0 done, 0 failed, 6 left" in dry.out
+        and "an estimate from 3 points run for this" in dry.out
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
     ran = nocsim("sweep", "s.yaml", "--workers", "2")
     assert ran.code == 1 and "small: 6 points: 4 done, 2 failed" in ran.out and "2 x InfeasibleError" in ran.out
