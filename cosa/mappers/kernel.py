@@ -253,7 +253,6 @@ def fill_random(
     most_draws: int,
     loops: tuple[Array, ...],  # `MappingBatch.loops`, filled
     drawn_at: Array,  # int64 [mapping]: draws up to and with each mapping
-    broken: Array,  # int64 [1, 2]: draws that broke a fan-out, or else a capacity
 ) -> tuple[int, int]:
     """Draw tiling, order of every slot and split of every fan-out until the batch is full; (mappings, draws)."""
     slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
@@ -286,13 +285,8 @@ def fill_random(
                         splits[slot] += 1
             if axis == SPLIT:
                 good = _fits_split(factors, slot, orders[slot], counts[slot], splits[slot], columns, rows)
-                if not good and fits:
-                    broken[0, 0] += 1
                 fits = fits and good
-        if not fits:
-            continue
-        if not _within_capacities(factors, slot_level, keeps, capacities, dims_of, scale_of):
-            broken[0, 1] += 1
+        if not fits or not _within_capacities(factors, slot_level, keeps, capacities, dims_of, scale_of):
             continue
         _write(found, factors, orders, counts, splits, slot_level, slot_axis, loops)
         drawn_at[found] = drawn

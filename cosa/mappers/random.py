@@ -97,7 +97,6 @@ def _task(seed: int, number: int, samples: int, objective: Objective, reason: St
                 DRAWS_A_TURN,
                 batch.loops(),
                 drawn_at,
-                np.zeros((1, 2), np.int64),
             )
             found.drawn += drawn
             batch = batch.first(filled)

@@ -189,7 +189,6 @@ def test_tilings_are_drawn_uniformly(chip: Architecture) -> None:
         10**6,
         batch.loops(),
         np.zeros(6000, np.int64),
-        np.zeros((1, 2), np.int64),
     )
     assert filled == drawn == 6000
     tilings = batch.temporal_bounds.prod(axis=2)
