@@ -79,11 +79,10 @@ def budget(samples: int | None, evaluations: int | None, seconds: float | None) 
     ------
     InputError: one is out of range.
     """
-    from cosa.mappers.search import Budget
+    from cosa.mappers.search import Budget, check_budget
 
     for option, value in (("--samples", samples), ("--budget-evaluations", evaluations), ("--budget-seconds", seconds)):
-        if value is not None and not 0 < value < 1e15:
-            raise InputError("out of range", source=option, value=value, allowed="> 0")
+        check_budget(option, value, whole=option != "--budget-seconds")
     return Budget(samples, evaluations, seconds)
 
 

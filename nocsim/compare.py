@@ -19,7 +19,7 @@ from cosa.arch import Architecture
 from cosa.errors import CosaError, InputError, nearest_of
 from cosa.files import FileModel, Model
 from cosa.mappers import Budget
-from cosa.mappers.registry import MAPPERS, PROGRAMS, SEARCH_OBJECTIVES, candidates
+from cosa.mappers.registry import MAPPERS, PROGRAMS, SEARCH_OBJECTIVES, budget_parts, candidates
 from cosa.networks import NetworkLayer
 from cosa.schedule import Schedule, StoppedBy
 from cosa.version import version
@@ -278,9 +278,7 @@ def _map(
 
 def _own(budget: Budget | None, mapper: str) -> Budget | None:
     """The part of a budget that a mapper knows."""
-    if budget is None or mapper == "random":
-        return budget
-    return Budget(evaluations=budget.evaluations, seconds=budget.seconds)
+    return budget and Budget(**{part: getattr(budget, part) for part in budget_parts(mapper)})
 
 
 def _known(made: Sequence[_Made]) -> dict[str, Simulated | None]:

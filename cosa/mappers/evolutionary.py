@@ -17,15 +17,15 @@ import numpy.typing as npt
 from cosa.analytical.batch import SPATIAL_AXES, BatchEvaluator, BatchResult
 from cosa.analytical.energy import mac_energy_pj
 from cosa.arch import Architecture
-from cosa.errors import CosaError
+from cosa.errors import CosaError, InputError
 from cosa.mappers.search import (
-    MOST_DRAWS_IN_A_ROW,
     Budget,
     Found,
     Objective,
     Stop,
     Task,
     costs,
+    draws_in_vain,
     finish,
     prepare,
     run_tasks,
@@ -62,25 +62,40 @@ def search(
 ) -> list[Schedule]:
     """The best mappings (`most`) of some populations; a budget of evaluations is shared out evenly among them.
 
-    `seeds` are schedules to start from (None: the program's; if it finds none, random mappings).
+    `seeds` are schedules of this layer on this architecture to start from (None: the program's; if it finds none,
+    random mappings).
 
     Raises
     ------
-    InputError: there is no such objective.
+    InputError: there is no such objective, or a seed is of another layer or architecture.
     InfeasibleError: no valid mapping was found.
     """
     started = time.perf_counter()
     goal = prepare(layer, architecture, objective, workers)
     budget = budget or Budget()
     notes: tuple[str, ...] = ()
-    stop = Stop(budget.seconds)
+    spent = 0.0
     if seeds is None:
         seeds, notes = _program(layer, architecture, seed)
+        spent = sum(found.timing.total_seconds for found in seeds if found.timing)
+    else:
+        _check_seeds(layer, architecture, seeds)
     starts = [_genome(MapSpace.of(BatchEvaluator(layer, architecture), axes_apart=True), found) for found in seeds]
     limits = shares(budget.evaluations, ISLANDS)
-    tasks = [_task(seed, number, limit, starts, goal) for number, limit in enumerate(limits)]
-    founds = run_tasks(tasks, layer, architecture, workers, stop, most)
+    tasks = [_task(seed, number, len(limits), limit, starts, goal) for number, limit in enumerate(limits)]
+    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds, spent), most)
     return finish("evolutionary", layer, architecture, goal, seed, founds, started, keep_interrupted, notes)
+
+
+def _check_seeds(layer: Layer, architecture: Architecture, seeds: Sequence[Schedule]) -> None:
+    for number, schedule in enumerate(seeds):
+        source = f"seeds[{number}]"
+        if schedule.layer.model_copy(update={"name": layer.name}) != layer:
+            allowed = f"schedules of {layer.name!r}, whose bounds or strides are others"
+            raise InputError("of another layer", source=source, value=schedule.layer.name, allowed=allowed)
+        if schedule.architecture.content_hash != architecture.content_hash:
+            value, allowed = schedule.architecture.name, f"schedules on {architecture.name!r} as it is given"
+            raise InputError("on another architecture", source=source, value=value, allowed=allowed)
 
 
 def _program(layer: Layer, architecture: Architecture, seed: int) -> tuple[list[Schedule], tuple[str, ...]]:
@@ -109,10 +124,15 @@ def _genome(space: MapSpace, schedule: Schedule) -> tuple[Genes, Genes]:
 
 
 def _task(
-    seed: int, number: int, most: int | None, starts: Sequence[tuple[Genes, Genes]], objective: Objective
+    seed: int,
+    number: int,
+    logical_threads: int,
+    most: int | None,
+    starts: Sequence[tuple[Genes, Genes]],
+    objective: Objective,
 ) -> Task:
     def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
-        _Island(evaluator, stream(seed, number), most, starts, objective, found).live(stop)
+        _Island(evaluator, stream(seed, number), logical_threads, most, starts, objective, found).live(stop)
 
     return task
 
@@ -124,11 +144,13 @@ class _Island:
         self,
         evaluator: BatchEvaluator,
         state: npt.NDArray[np.uint64],
+        logical_threads: int,
         most: int | None,
         starts: Sequence[tuple[Genes, Genes]],
         objective: Objective,
         found: Found,
     ) -> None:
+        self.logical_threads = logical_threads
         self.evaluator, self.state, self.most, self.objective, self.found = evaluator, state, most, objective, found
         self.space = space = MapSpace.of(evaluator, axes_apart=True)
         self.dims = np.array([k for k, dim in enumerate(DIMS) if space.layer.bounds[dim] > 1], np.int64)
@@ -146,9 +168,9 @@ class _Island:
         """Generations until the rule, the budget or `stop` ends them."""
         from cosa.mappers import kernel
 
-        parents, without = self._settle(), 0
+        parents, without = self._settle(stop), 0
         if parents == 0:
-            self.found.stopped_by = "no_valid_mapping"
+            self.found.stopped_by = stop.now() or "no_valid_mapping"
             return
         while True:
             if self.found.evaluations == self.most:
@@ -158,9 +180,6 @@ class _Island:
                 return
             if without == GENERATIONS:
                 self.found.stopped_by = "generations"
-                return
-            if (early := stop.now()) is not None:
-                self.found.stopped_by = early
                 return
             room = POPULATION if self.most is None else min(POPULATION, self.most - self.found.evaluations)
             children, drawn = kernel.breed(
@@ -177,8 +196,11 @@ class _Island:
             self.found.drawn += drawn
             without = 0 if self._evaluate(parents, children) else without + 1
             parents = self._select(parents + children)
+            if (early := stop.now()) is not None:
+                self.found.stopped_by = early
+                return
 
-    def _settle(self) -> int:
+    def _settle(self, stop: Stop) -> int:
         """The first population: the schedules to start from, the rest at random; how many."""
         from cosa.mappers import kernel
 
@@ -186,18 +208,24 @@ class _Island:
         for place, (factors, orders) in enumerate(self.starts[:given]):
             self.factors[place], self.orders[place] = factors, orders
         room = POPULATION if self.most is None else min(POPULATION, max(given, self.most))
-        most_draws = MOST_DRAWS_IN_A_ROW if given == 0 else FIRST_DRAWS
-        drawn_genomes, drawn = kernel.draw_genomes(
-            self.state,
-            self.space.primes,
-            self.space.tables(),
-            most_draws,
-            self.factors[given:room],
-            self.orders[given:room],
-        )
-        self.found.drawn += drawn + given
-        self._evaluate(0, given + drawn_genomes)
-        return self._select(given + drawn_genomes)
+        left = FIRST_DRAWS if given else draws_in_vain(self.found, self.logical_threads)
+        genomes = given
+        self.found.drawn += given
+        while genomes < room and left:
+            drawn_genomes, drawn = kernel.draw_genomes(
+                self.state,
+                self.space.primes,
+                self.space.tables(),
+                min(DRAWS_A_TURN, left),
+                self.factors[genomes:room],
+                self.orders[genomes:room],
+            )
+            genomes, left = genomes + drawn_genomes, left - drawn
+            self.found.drawn += drawn
+            if genomes < room and left and stop.now() is not None:
+                break
+        self._evaluate(0, genomes)
+        return self._select(genomes)
 
     def _evaluate(self, first: int, genomes: int) -> bool:
         """Costs of so many genomes from the first on; whether one is better than all before."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import BatchEvaluator
 from cosa.arch import Architecture
-from cosa.errors import InputError
+from cosa.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers.search import Budget, Found, Objective, Stop, Task, costs, finish, prepare, run_tasks
 from cosa.mappers.space import MapSpace
 from cosa.schedule import Schedule
@@ -23,6 +23,8 @@ from cosa.workload import DIMS, Layer
 MOST_MAPPINGS = 2_000_000
 MOST_TILINGS = 100_000_000
 MAPPINGS_A_TURN = 4096
+TILINGS_A_TURN = 100_000
+"""Between two looks at the clock."""
 
 
 def search(
@@ -42,6 +44,7 @@ def search(
     ------
     InputError: there is no such objective, or the space is larger.
     InfeasibleError: there is no valid mapping.
+    SolverError: time ended the search before there was one, or while the space was being counted.
     """
     started = time.perf_counter()
     goal = prepare(layer, architecture, objective, workers)
@@ -51,14 +54,13 @@ def search(
     tilings = prod(_ways(int(times), len(space.slot_level)) for times in space.primes[:, 2])
     if tilings > max(largest, MOST_TILINGS):
         raise _too_large(layer, architecture, f"more than {float(tilings):.3g} tilings alone", largest)
-    from cosa.mappers import kernel
-
-    size = kernel.count_mappings(space.primes, _first_parts(space), len(space.primes), space.tables())
-    if size > largest:
-        raise _too_large(layer, architecture, f"{size:,.0f} valid mappings", largest)
+    stop = Stop(budget.seconds)
+    size = _count(layer, architecture, space, tilings, largest, stop)
     # A logical thread for every way to place the last prime factor.
     tasks = [_task(parts, goal) for parts in _compositions(space)]
-    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
+    founds = run_tasks(tasks, layer, architecture, workers, stop, most)
+    if not any(found.pool for found in founds) and any(found.stopped_by == "time" for found in founds):
+        raise SolverError(f"{_of(layer, architecture)} {size:,.0f} valid mappings, and time ran out before the first")
     founds[0].tilings = tilings
     schedules = finish("exhaustive", layer, architecture, goal, seed, founds, started, keep_interrupted)
     provenance = schedules[0].provenance
@@ -72,12 +74,41 @@ def _ways(stars: int, slots: int) -> int:
     return comb(stars + slots - 1, slots - 1)
 
 
+def _of(layer: Layer, architecture: Architecture) -> str:
+    return f"exhaustive: layer {layer.name!r} on architecture {architecture.name!r} has"
+
+
 def _too_large(layer: Layer, architecture: Architecture, size: str, most: int) -> InputError:
     return InputError(
-        f"layer {layer.name!r} on architecture {architecture.name!r} has {size}, too many to look at every one",
-        source="exhaustive",
+        f"{_of(layer, architecture)} {size}, too many to look at every one",
         allowed=f"a space of at most {most:,} valid mappings (raised by a budget of evaluations)",
     )
+
+
+def _count(layer: Layer, architecture: Architecture, space: MapSpace, tilings: int, largest: int, stop: Stop) -> float:
+    """How many valid mappings there are: at least one, at most `largest`; Ctrl-C ends the count at once."""
+    from cosa.mappers import kernel
+    from cosa.mappers.broken import broken_shares
+
+    parts, size, seen, more = _first_parts(space), 0.0, 0, True
+    while more:
+        mappings, turn, more = kernel.count_mappings(
+            space.primes, parts, len(space.primes), space.tables(), TILINGS_A_TURN
+        )
+        size, seen = size + mappings, seen + turn
+        if more and stop.now() is not None:
+            if size > largest:
+                raise _too_large(layer, architecture, f"at least {size:,.0f} valid mappings", largest)
+            raise SolverError(
+                f"{_of(layer, architecture)} at least {size:,.0f} valid mappings, in {seen:,} of {tilings:,} tilings: "
+                f"time ran out before all were counted"
+            )
+    if size > largest:
+        raise _too_large(layer, architecture, f"{size:,.0f} valid mappings", largest)
+    if not size:
+        shares = broken_shares(layer, architecture).text()
+        raise InfeasibleError(f"{_of(layer, architecture)} no valid mapping in all {tilings:,} tilings; {shares}")
+    return size
 
 
 def _first_parts(space: MapSpace) -> npt.NDArray[np.int64]:
@@ -120,19 +151,27 @@ def _task(parts: npt.NDArray[np.int64], objective: Objective) -> Task:
         counts = np.zeros(slots, np.int64)
         batch, more = space.batch(MAPPINGS_A_TURN), True
         while more:
-            if (early := stop.now()) is not None:
-                found.stopped_by = early
-                return
             filled, more = kernel.fill_exhaustive(
-                under_way, parts, moving, factors, orders, counts, space.primes, space.tables(), batch.loops()
+                under_way,
+                parts,
+                moving,
+                factors,
+                orders,
+                counts,
+                space.primes,
+                space.tables(),
+                TILINGS_A_TURN,
+                batch.loops(),
             )
-            if not filled:
-                continue
             result = evaluator.evaluate(batch.first(filled), detail=False)
             first, second = costs(objective, result)
+            first[~result.fits] = np.inf  # breaks a limit of the architecture
             found.evaluations += filled
             found.drawn += filled
             found.valid += int(result.fits.sum())
             found.offer(first, second, batch, space.architecture)
+            if more and (early := stop.now()) is not None:
+                found.stopped_by = early
+                return
 
     return task

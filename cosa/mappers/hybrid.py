@@ -16,13 +16,13 @@ import numpy as np
 from cosa.analytical.batch import BatchEvaluator
 from cosa.arch import Architecture
 from cosa.mappers.search import (
-    MOST_DRAWS_IN_A_ROW,
     Budget,
     Found,
     Objective,
     Stop,
     Task,
     costs,
+    draws_in_vain,
     finish,
     prepare,
     run_tasks,
@@ -66,16 +66,28 @@ def search(
     InfeasibleError: no valid mapping was found.
     """
     started = time.perf_counter()
-    goal = prepare(layer, architecture, objective, workers, logical_threads, victory_condition)
+    options = {"logical_threads": logical_threads, "victory_condition": victory_condition}
+    goal = prepare(layer, architecture, objective, workers, **options)
     budget = budget or Budget()
     limits = shares(budget.evaluations, logical_threads)
     neighbours = logical_threads if as_timeloop else 1
-    tasks = [_task(seed, number, limit, victory_condition, goal, neighbours) for number, limit in enumerate(limits)]
+    tasks = [
+        _task(seed, number, len(limits), limit, victory_condition, goal, neighbours)
+        for number, limit in enumerate(limits)
+    ]
     founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
     return finish("hybrid", layer, architecture, goal, seed, founds, started, keep_interrupted)
 
 
-def _task(seed: int, number: int, most: int | None, condition: int, objective: Objective, neighbours: int) -> Task:
+def _task(
+    seed: int,
+    number: int,
+    logical_threads: int,
+    most: int | None,
+    condition: int,
+    objective: Objective,
+    neighbours: int,
+) -> Task:
     def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
         from cosa.mappers import kernel
 
@@ -89,9 +101,7 @@ def _task(seed: int, number: int, most: int | None, condition: int, objective: O
         drawn_at, tilings_at = (np.zeros(MAPPINGS_A_TURN, np.int64) for _ in range(2))
         walked_at = np.zeros(MAPPINGS_A_TURN)
         while True:
-            if (early := stop.now()) is not None:
-                found.stopped_by = early
-                return
+            patience = draws_in_vain(found, logical_threads)
             filled, drawn, walked, tilings = kernel.fill_hybrid(
                 state,
                 under_way,
@@ -103,7 +113,7 @@ def _task(seed: int, number: int, most: int | None, condition: int, objective: O
                 space.tables(),
                 neighbours,
                 number,
-                DRAWS_A_TURN,
+                min(DRAWS_A_TURN, patience - barren),
                 batch.loops(),
                 drawn_at,
                 walked_at,
@@ -126,7 +136,7 @@ def _task(seed: int, number: int, most: int | None, condition: int, objective: O
                     found.stopped_by = "evaluations"
                 if since == condition or found.evaluations == most:
                     drawn, walked, tilings = int(drawn_at[used - 1]), walked_at[used - 1], int(tilings_at[used - 1])
-            if barren >= MOST_DRAWS_IN_A_ROW:
+            if barren >= patience:
                 found.stopped_by = "no_valid_mapping"
             found.drawn, found.walked, found.tilings = (
                 found.drawn + drawn,
@@ -134,6 +144,9 @@ def _task(seed: int, number: int, most: int | None, condition: int, objective: O
                 found.tilings + tilings,
             )
             if found.stopped_by != "exhausted":
+                return
+            if (early := stop.now()) is not None:
+                found.stopped_by = early
                 return
 
     return task

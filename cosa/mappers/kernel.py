@@ -506,13 +506,18 @@ def _within_fanouts(factors: Array, slot_level: Array, slot_axis: Array, fanouts
 
 
 @_compiled
-def count_mappings(primes: Array, parts: Array, moving: int, tables: tuple[Array, ...]) -> float:
-    """Valid mappings: all tilings within fan-outs and capacities times the orders of their loops."""
+def count_mappings(
+    primes: Array, parts: Array, moving: int, tables: tuple[Array, ...], most_tilings: int
+) -> tuple[float, int, bool]:
+    """Valid mappings: tilings within fan-outs and capacities times the orders of their loops.
+
+    (Mappings, tilings looked at, whether there are more: `parts` then says where to go on.)
+    """
     slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
     slots = slot_level.shape[0]
     factors, order = np.ones((DIMS, slots), np.int64), np.empty(DIMS, np.int64)
     total = 0.0
-    while True:
+    for tilings in range(1, most_tilings + 1):
         _set_factors(primes, parts, factors)
         if _within_fanouts(factors, slot_level, slot_axis, fanouts) and _within_capacities(
             factors, slot_level, keeps, capacities, dims_of, scale_of
@@ -523,7 +528,8 @@ def count_mappings(primes: Array, parts: Array, moving: int, tables: tuple[Array
                     space *= _factorial(_loops_of(factors, slot, order))
             total += space
         if not _next_tiling(parts, moving):
-            return total
+            return total, tilings, False
+    return total, most_tilings, True
 
 
 @_compiled
@@ -536,13 +542,14 @@ def fill_exhaustive(
     counts: Array,
     primes: Array,
     tables: tuple[Array, ...],
+    most_tilings: int,
     loops: tuple[Array, ...],
 ) -> tuple[int, bool]:
-    """All valid mappings, a batch at a time; (mappings, whether there are more tilings)."""
+    """All valid mappings, until the batch is full or so many tilings are done; (mappings, whether there are more)."""
     slot_level, slot_axis, fanouts, keeps, capacities, dims_of, scale_of = tables
     slots, wanted = slot_level.shape[0], loops[0].shape[0]
-    found = 0
-    while found < wanted:
+    found, tilings = 0, 0
+    while found < wanted and tilings < most_tilings:
         if not under_way[0]:
             _set_factors(primes, parts, factors)
             for slot in range(slots):
@@ -559,8 +566,10 @@ def fill_exhaustive(
                     moved = True
                     break
             under_way[0] = moved
-        if not under_way[0] and not _next_tiling(parts, moving):
-            return found, False
+        if not under_way[0]:
+            tilings += 1
+            if not _next_tiling(parts, moving):
+                return found, False
     return found, True
 
 

@@ -15,13 +15,13 @@ import numpy as np
 from cosa.analytical.batch import BatchEvaluator
 from cosa.arch import Architecture
 from cosa.mappers.search import (
-    MOST_DRAWS_IN_A_ROW,
     Budget,
     Found,
     Objective,
     Stop,
     Task,
     costs,
+    draws_in_vain,
     finish,
     prepare,
     run_tasks,
@@ -61,7 +61,7 @@ def search(
     wanted, reason = _samples(budget)
     each = max(SAMPLES_A_TURN, -(-wanted // MOST_TASKS))
     sizes = [min(each, wanted - first) for first in range(0, wanted, each)]
-    tasks = [_task(seed, number, size, goal, reason) for number, size in enumerate(sizes)]
+    tasks = [_task(seed, number, len(sizes), size, goal, reason) for number, size in enumerate(sizes)]
     founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
     return finish("random", layer, architecture, goal, seed, founds, started, keep_interrupted)
 
@@ -77,16 +77,14 @@ def _samples(budget: Budget) -> tuple[int, StoppedBy]:
     return budget.samples, "samples"
 
 
-def _task(seed: int, number: int, samples: int, objective: Objective, reason: StoppedBy) -> Task:
+def _task(seed: int, number: int, logical_threads: int, samples: int, objective: Objective, reason: StoppedBy) -> Task:
     def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
         from cosa.mappers import kernel
 
         space, state = MapSpace.of(evaluator), stream(seed, number)
         barren, whole = 0, space.batch(min(SAMPLES_A_TURN, samples))
-        while found.valid < samples:
-            if (early := stop.now()) is not None:
-                found.stopped_by = early
-                return
+        while True:
+            patience = draws_in_vain(found, logical_threads)
             batch = whole.first(samples - found.valid)
             drawn_at = np.zeros(len(batch), np.int64)
             filled, drawn = kernel.fill_random(
@@ -94,7 +92,7 @@ def _task(seed: int, number: int, samples: int, objective: Objective, reason: St
                 space.primes,
                 space.dims,
                 space.tables(),
-                DRAWS_A_TURN,
+                min(DRAWS_A_TURN, patience - barren),
                 batch.loops(),
                 drawn_at,
             )
@@ -102,16 +100,21 @@ def _task(seed: int, number: int, samples: int, objective: Objective, reason: St
             batch = batch.first(filled)
             result = evaluator.evaluate(batch, detail=False)
             # What was filled keeps to fan-outs and capacities; limits of the architecture are looked at here.
-            valid = int(result.fits.sum())
-            barren = 0 if valid else barren + drawn
-            if barren >= MOST_DRAWS_IN_A_ROW:
-                found.stopped_by = "no_valid_mapping"
-                return
             found.evaluations += filled
+            valid = int(result.fits.sum())
             found.valid += valid
+            barren = 0 if valid else barren + drawn
             first, second = costs(objective, result)
             first[~result.fits] = np.inf
             found.offer(first, second, batch, space.architecture)
-        found.stopped_by = reason
+            if found.valid >= samples:
+                found.stopped_by = reason
+                return
+            if barren >= patience:
+                found.stopped_by = "no_valid_mapping"
+                return
+            if (early := stop.now()) is not None:
+                found.stopped_by = early
+                return
 
     return task

@@ -20,6 +20,13 @@ MAPPERS = (*PROGRAMS, *SEARCHES)
 SEARCH_OBJECTIVES = ("latency", "energy", "edp")
 
 
+def budget_parts(name: str) -> tuple[str, ...]:
+    """The parts of a `Budget` that the mapper of that name knows."""
+    if name in PROGRAMS:
+        return ("seconds",)
+    return ("samples", "evaluations", "seconds") if name == "random" else ("evaluations", "seconds")
+
+
 def program_objective(name: str | None, objective: str | None) -> str | None:
     """What the program of that name minimises if asked for `objective`; None leaves it to `cosa.schedule`.
 
@@ -57,7 +64,7 @@ def map_layer(
     ------
     InputError: there is no such mapper, objective or option.
     InfeasibleError: no valid mapping; the message names the binding, or the most violated, constraint.
-    SolverError: the program found none in time.
+    SolverError: the program, or `exhaustive`, found none in time.
     """
     return candidates(
         name,
@@ -94,7 +101,8 @@ def candidates(
     objective: `latency`, `energy` or `edp` (None: latency): of a search analytically in Timeloop's convention, of the
         machine program in its option `model`. Of the published program, `cosa`, a name that it knows (None: `cosa`);
         those of the machine lead to the machine program.
-    budget: how much a search may do (None: by its own rule); of the program its seconds count.
+    budget: how much a search may do (None: by its own rule; `budget_parts` says which parts); of the program its
+        seconds count.
     seed: same seed, same schedule on any number of workers, unless time or Ctrl-C stops the search.
     workers: processor cores to use.
     keep_interrupted: Ctrl-C ends a search with the best so far (`provenance.search.stopped_by` says so) instead of
@@ -105,11 +113,18 @@ def candidates(
     ------
     InputError: there is no such mapper, objective or option.
     InfeasibleError: no valid mapping; the message names the binding, or the most violated, constraint.
-    SolverError: the program found none in time.
+    SolverError: the program, or `exhaustive`, found none in time.
     """
     if name not in MAPPERS:
         allowed, nearest = ", ".join(MAPPERS), nearest_of(name, MAPPERS)
         raise InputError("no such mapper", source="--mapper", value=name, allowed=allowed, nearest=nearest)
+    if not isinstance(seed, int) or seed < 0:
+        raise InputError("out of range", source="--seed", value=seed, allowed="a whole number >= 0")
+    for part in ("samples", "evaluations"):
+        value = None if budget is None else getattr(budget, part)
+        if value is not None and part not in budget_parts(name):
+            message, allowed = f"the mapper {name} has no such budget", ", ".join(budget_parts(name))
+            raise InputError(message, source=f"budget of {part}", value=value, allowed=allowed)
     if objective is not None:
         options["objective"] = objective
     if name in PROGRAMS:

@@ -30,7 +30,8 @@ Nest = tuple[ScheduleLevel, ...]
 Objective = Literal["latency", "energy", "edp"]
 OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp")
 MOST_DRAWS_IN_A_ROW = 20_000_000
-"""Mappings drawn without a valid one before a search gives up."""
+"""Mappings drawn without a valid one before a search gives up, those of all its logical threads together."""
+MOST_BUDGET = 10**15
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,15 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("samples", "evaluations", "seconds"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < 1e15:
-                raise InputError("out of range", source=f"budget of {name}", value=value, allowed="> 0")
+            check_budget(f"budget of {name}", getattr(self, name), whole=name != "seconds")
+
+
+def check_budget(source: str, value: float | None, whole: bool) -> None:
+    """InputError if a part of a budget (None: unlimited) is out of range."""
+    kinds = (int, np.integer) if whole else (int, float, np.number)
+    if value is not None and not (isinstance(value, kinds) and 0 < value <= MOST_BUDGET):
+        allowed = f"{'a whole number' if whole else 'seconds'} > 0 and <= {MOST_BUDGET:.0e}".replace("e+", "e")
+        raise InputError("out of range", source=source, value=value, allowed=allowed)
 
 
 def costs(objective: Objective, result: BatchResult) -> tuple[Array, Array]:
@@ -77,19 +84,26 @@ def check_objective(objective: str) -> Objective:
 
 
 class Stop:
-    """Whether a search has to end before its rule says so: by time, or by Ctrl-C."""
+    """Whether a search has to end before its rule says so: by time, or by Ctrl-C.
 
-    def __init__(self, seconds: float | None) -> None:
-        self._deadline = None if seconds is None else time.monotonic() + seconds
+    The clock starts at the first look: searches look after a turn, and the first one loads, or compiles, the kernels.
+    `spent`: seconds that went by before.
+    """
+
+    def __init__(self, seconds: float | None, spent: float = 0.0) -> None:
+        self._left = None if seconds is None else seconds - spent
+        self._deadline: float | None = None
         self.interrupted = False
 
     def now(self) -> StoppedBy | None:
         """The reason to end now, if there is one."""
         if self.interrupted:
             return "interrupted"
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            return "time"
-        return None
+        if self._left is None:
+            return None
+        if self._deadline is None:
+            self._deadline = time.monotonic() + self._left
+        return "time" if time.monotonic() >= self._deadline else None
 
 
 @dataclass
@@ -138,6 +152,7 @@ def run_tasks(
     founds = [Found(most) for _ in tasks]
     left = iter(range(len(tasks)))
     lock, errors = threading.Lock(), list[BaseException]()
+    threads = max(1, min(workers, len(tasks)))
 
     def work(done: threading.Event) -> None:
         try:
@@ -147,9 +162,9 @@ def run_tasks(
                     number = next(left, None)
                 if number is None:
                     return
-                reason = stop.now()
-                # Late or not: a first population that is given is looked at before a search has nothing to return.
-                if reason is None or not any(found.pool for found in founds):
+                # The first look at the clock comes after a turn of the first tasks: no search ends before it began.
+                reason = None if number < threads else stop.now()
+                if reason is None:
                     tasks[number](evaluator, stop, founds[number])
                 else:
                     founds[number].stopped_by = reason
@@ -159,7 +174,7 @@ def run_tasks(
             done.set()
 
     # Events, not joins: a join that Ctrl-C breaks takes the thread for finished (Python 3.11).
-    ends = [threading.Event() for _ in range(max(1, min(workers, len(tasks))))]
+    ends = [threading.Event() for _ in range(threads)]
     for end in ends:
         threading.Thread(target=work, args=(end,), daemon=True).start()
     try:
@@ -201,7 +216,8 @@ def finish(
     """
     from cosa.version import version
 
-    reasons = [found.stopped_by for found in founds]
+    # What a logical thread without a mapping says is the answer only if none has one.
+    reasons = [found.stopped_by for found in sorted(founds, key=lambda found: not found.pool)]
     stopped_by = next((reason for reason in _FIRST if reason in reasons), reasons[0])
     if stopped_by == "interrupted" and not keep_interrupted:
         raise KeyboardInterrupt
@@ -261,16 +277,24 @@ def shares(evaluations: int | None, logical_threads: int) -> list[int | None]:
     return [each + (number < rest) for number in range(logical_threads) if each + (number < rest)]
 
 
-def prepare(layer: Layer, architecture: Architecture, objective: str, workers: int, *counts: int) -> Objective:
-    """Check what every search is given; `counts` are options of its own that must be 1 at least.
+def draws_in_vain(found: Found, logical_threads: int) -> int:
+    """Draws in a row without a valid mapping after which one of so many logical threads gives up.
+
+    One that has had none at all has its share of those that the whole search may draw in vain.
+    """
+    return MOST_DRAWS_IN_A_ROW if found.valid else -(-MOST_DRAWS_IN_A_ROW // logical_threads)
+
+
+def prepare(layer: Layer, architecture: Architecture, objective: str, workers: int, **counts: int) -> Objective:
+    """Check what every search is given; `counts` are options of its own, by name, that must be 1 at least.
 
     Raises
     ------
-    InputError: no such objective, or no workers.
+    InputError: no such objective, no workers, or an option out of range.
     InfeasibleError: the layer fits nowhere on the architecture.
     """
-    for name, count in (("--workers", workers), *(("option", count) for count in counts)):
-        if count < 1:
+    for name, count in (("--workers", workers), *counts.items()):
+        if not isinstance(count, int | np.integer) or count < 1:
             raise InputError("out of range", source=name, value=count, allowed="a whole number >= 1")
     require_room(layer, architecture)
     return check_objective(objective)

@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from cosa.api import evaluate
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers import MAPPERS, Budget, broken_shares, kernel, map_layer
-from cosa.mappers.search import Found, Stop, run_tasks, shares
+from cosa.mappers.search import Found, Stop, draws_in_vain, run_tasks, shares
 from cosa.mappers.space import MapSpace, stream
 from cosa.schedule import Schedule, Search
 from cosa.validity import violations
@@ -346,6 +347,50 @@ def test_evaluations_are_shared_out() -> None:
     assert shares(None, 2) == [None, None]
 
 
+@pytest.mark.parametrize("mapper", [*SEARCHES, "exhaustive"])
+def test_time_never_ends_a_search_before_its_first_turn(small: Layer, chip: Architecture, mapper: str) -> None:
+    """Nothing can load, let alone find, anything in a picosecond."""
+    layer = TINY[0] if mapper == "exhaustive" else small
+    found = searched(map_layer(mapper, layer, chip, budget=Budget(seconds=1e-12), workers=2))
+    assert found.samples_valid > 0
+    assert found.stopped_by == "time"
+
+
+def test_the_clock_starts_at_the_first_look() -> None:
+    stop = Stop(0.05)
+    time.sleep(0.06)
+    assert stop.now() is None
+    time.sleep(0.06)
+    assert stop.now() == "time"
+    assert Stop(1.0, spent=2.0).now() == "time"
+
+
+def test_counting_a_space_obeys_the_clock_and_interrupts(simba: Architecture) -> None:
+    layer = Layer(name="large", R=1, S=1, P=8, Q=8, C=64, K=64, N=1)
+    budget = Budget(seconds=0.1, evaluations=10**14)
+    says = r"at least [\d,]+ valid mappings, in [\d,]+ of [\d,]{12,} tilings: time ran out"
+    with pytest.raises(SolverError, match=says):
+        map_layer("exhaustive", layer, simba, budget=budget)
+    import _thread
+
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        map_layer("exhaustive", layer, simba, budget=Budget(evaluations=10**14), keep_interrupted=True)
+    assert time.monotonic() - started < 2.5
+    timer.join()
+
+
+def test_an_empty_space_is_said_to_be_empty(chip: Architecture) -> None:
+    data = chip.model_dump(mode="json") | {
+        "limits": [{"name": "none", "over": [{"level": "DRAM", "kind": "temporal"}], "most": 1}]
+    }
+    data["levels"][1] |= {"capacity_words": 2, "fanout": 1}
+    with pytest.raises(InfeasibleError, match=r"exhaustive .*; broken most: .* of 20,000 tilings drawn"):
+        map_layer("exhaustive", TINY[0], Architecture.from_data(data))
+
+
 def test_an_interrupt_returns_the_best_so_far(layer: Layer, simba: Architecture) -> None:
     map_layer("random", layer, simba)  # loads the kernels
     import _thread
@@ -383,8 +428,66 @@ def test_names_and_options_are_checked(small: Layer, simba: Architecture) -> Non
         map_layer("random", small, simba, gap=0.1)
     with pytest.raises(InputError, match="--workers"):
         map_layer("random", small, simba, workers=0)
-    with pytest.raises(InputError, match="budget of samples"):
-        Budget(samples=0)
+    with pytest.raises(InputError, match="victory_condition: out of range"):
+        map_layer("hybrid", small, simba, victory_condition=0)
+    for seed in (-1, 1.5):
+        with pytest.raises(InputError, match="--seed: out of range"):
+            map_layer("random", small, simba, seed=seed)  # type: ignore[arg-type]
+    for wrong in (0, 1.5, 10**20):
+        with pytest.raises(InputError, match=r"budget of samples: .* a whole number > 0 and <= 1e15"):
+            Budget(samples=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"budget of seconds: .* seconds > 0 and <= 1e15"):
+        Budget(seconds=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("mapper", "part"),
+    [("hybrid", "samples"), ("evolutionary", "samples"), ("cosa", "samples"), ("cosa", "evaluations")],
+)
+def test_foreign_budgets_are_refused(small: Layer, simba: Architecture, mapper: str, part: str) -> None:
+    with pytest.raises(InputError, match=f"budget of {part}: the mapper {mapper} has no such budget"):
+        map_layer(mapper, small, simba, budget=Budget(**{part: 5}))
+
+
+def test_seeds_of_other_layers_and_architectures_are_refused(
+    small: Layer, simba: Architecture, chip: Architecture
+) -> None:
+    other = small.model_copy(update={"K": 2})
+    for layer, architecture, says in ((other, chip, "another layer"), (small, simba, "another architecture")):
+        seed = map_layer("random", layer, architecture)
+        with pytest.raises(InputError, match=rf"seeds\[0\]: o[fn] {says}"):
+            map_layer("evolutionary", small, chip, seeds=[seed])
+    named = map_layer("random", small.model_copy(update={"name": "other name"}), chip)
+    assert map_layer("evolutionary", small, chip, seeds=[named], budget=Budget(evaluations=500)).layer == small
+
+
+@pytest.mark.parametrize(
+    ("mapper", "options"),
+    [("random", {"budget": Budget(samples=10**6)}), ("hybrid", {}), ("evolutionary", {"seeds": []})],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_whole_search_gives_up_after_so_many_draws(
+    small: Layer, simba: Architecture, monkeypatch: pytest.MonkeyPatch, mapper: str, options: dict[str, Any]
+) -> None:
+    """However many logical threads it has."""
+    from cosa.mappers import search
+
+    monkeypatch.setattr(search, "MOST_DRAWS_IN_A_ROW", 6400)
+    data = simba.model_dump(mode="json")
+    for level in data["levels"][:-1]:
+        level["capacity_words"] = len(level["keeps"])
+    large = small.model_copy(update={"P": 56, "Q": 56, "C": 64, "K": 64})
+    texts = []
+    for workers in (1, 2):
+        with pytest.raises(InfeasibleError, match=r"in 6,\d{3} samples \(stopped by no_valid_mapping\)") as error:
+            map_layer(mapper, large, Architecture.from_data(data), workers=workers, **options)
+        texts.append(str(error.value))
+    assert texts[0] == texts[1]
+
+
+def test_a_thread_without_a_mapping_gives_up_sooner() -> None:
+    founds = [Found(valid=0), Found(valid=1)]
+    assert [draws_in_vain(found, 32) for found in founds] == [625_000, 20_000_000]
 
 
 @pytest.mark.parametrize("mapper", [*SEARCHES, "exhaustive"])
@@ -399,10 +502,9 @@ def test_no_valid_mapping_names_the_constraints_broken(
     small: Layer, simba: Architecture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each with its share, whatever else a tiling breaks: with buffers of a word it is they, not the fan-outs."""
-    from cosa.mappers import random
+    from cosa.mappers import search
 
-    monkeypatch.setattr(random, "MOST_DRAWS_IN_A_ROW", 2000)
-    monkeypatch.setattr(random, "DRAWS_A_TURN", 1000)
+    monkeypatch.setattr(search, "MOST_DRAWS_IN_A_ROW", 2000)
     data = simba.model_dump(mode="json")
     for level in data["levels"][:-1]:
         level["capacity_words"] = len(level["keeps"])
