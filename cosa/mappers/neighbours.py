@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
@@ -51,10 +51,11 @@ def _orders_within(blocks: Sequence[Block], innermost: Sequence[Sequence[Dim]]) 
     return list(dict.fromkeys(found))
 
 
-def _permutation(innermost: Sequence[Dim]) -> list[int]:
+@cache
+def _permutation(innermost: tuple[Dim, ...]) -> tuple[int, ...]:
     """Dimension numbers, outer to inner."""
     inside_out = [*innermost, *(dim for dim in reversed(order(DIMS, ())) if dim not in innermost)]
-    return [DIMS.index(dim) for dim in reversed(inside_out)]
+    return tuple(DIMS.index(dim) for dim in reversed(inside_out))
 
 
 @dataclass(frozen=True)

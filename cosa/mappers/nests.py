@@ -29,6 +29,8 @@ def split_over_axes(bounds: Mapping[Dim, int], columns: int, rows: int) -> list[
     row by row over the instances. Outer to inner.
     """
     inside_out = list(reversed(order(list(bounds), ())))
+    if rows == 1 and prod(bounds.values()) <= columns:
+        return [(dim, bounds[dim], "x") for dim in reversed(inside_out) if bounds[dim] > 1]
     factors = [(dim, prime) for dim in inside_out for prime, n in prime_factors(bounds[dim]).items() for _ in range(n)]
     total = prod(prime for _, prime in factors)
 

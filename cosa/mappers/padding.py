@@ -28,7 +28,7 @@ def padding_choices(layer: Layer, percent: float) -> dict[Dim, tuple[int, ...]]:
     if not 0 <= percent <= 100:
         raise InputError("out of range", source="--pad-percent", value=percent, allowed="from 0 to 100")
     found: dict[Dim, tuple[int, ...]] = {}
-    for dim in DIMS:
+    for dim in DIMS if percent else ():
         bound = layer.bounds[dim]
         largest = max(prime_factors(bound), default=1)
         reach = range(bound + 1, int(bound * (1 + percent / 100)) + 1)

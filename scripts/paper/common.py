@@ -322,11 +322,11 @@ def start(work: Callable[[Plan], None], text: str | None) -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seeds", type=int, help="draws of the random mapper (5; quick: 2)")
     parser.add_argument("--program-seconds", type=float, help="limit of a certified program (20; quick: 6)")
-    parser.add_argument("--simulation-seconds", type=float, help="limit of a simulation (15; quick: 40)")
+    parser.add_argument("--simulation-seconds", type=float, help="limit of a simulation (15)")
     parser.add_argument("--samples", type=int, help="valid mappings of figure 1 (40000; quick: 4000)")
     options = parser.parse_args()
     full = {"seeds": 5, "program_seconds": 20.0, "simulation_seconds": 15.0, "samples": 40_000}
-    quick = {"seeds": 2, "program_seconds": 6.0, "simulation_seconds": 40.0, "samples": 4_000}
+    quick = {"seeds": 2, "program_seconds": 6.0, "simulation_seconds": 15.0, "samples": 4_000}
     defaults = quick if options.quick else full
     chosen = {name: value if (value := getattr(options, name)) is not None else defaults[name] for name in defaults}
     wrong = [name for name, value in (*chosen.items(), ("workers", options.workers)) if value <= 0]
