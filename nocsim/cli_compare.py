@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +15,7 @@ from cosa.terminal import check_output, out, out_lines
 
 if TYPE_CHECKING:
     from cosa.networks import NetworkLayer
-    from nocsim.compare import Comparison
+    from nocsim.compare import ComparedMapping, Comparison
 
 
 def register(app: typer.Typer) -> None:
@@ -22,6 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compare_command(
+    context: typer.Context,
     network: Annotated[str | None, typer.Option(metavar="NAME", help="Layer table.")] = None,
     layer: Annotated[
         str | None, typer.Option(metavar="NAME[,NAME...]", help="Layers of that table; all without this.")
@@ -58,7 +61,9 @@ def compare_command(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON (- prints it).")
     ] = None,
-    csv_file: Annotated[str | None, typer.Option("--csv", metavar="FILE", help="Write the mappings as CSV.")] = None,
+    csv_file: Annotated[
+        str | None, typer.Option("--csv", metavar="FILE", help="Write the mappings as CSV (- prints them).")
+    ] = None,
 ) -> int:
     """Map layers with several mappers; print cycles, energy, simulated cycles, samples and time to solution."""
     if not 1 <= workers <= 1024:
@@ -77,18 +82,22 @@ def compare_command(
         if value is not None and not value > 0:
             raise InputError("out of range", source=option, value=value, allowed="> 0")
 
+    names = [name.strip() for name in mappers.split(",")]
+    _check_effect(context, names, simulate, objective)
     layers = _layers(network, layer, layer_file)
     architecture = find_architecture(arch)
     if mesh is not None:
         architecture = architecture.with_mesh(mesh)
     for option, file in (("--json", json_file), ("--csv", csv_file)):
-        if file is not None and (option, file) != ("--json", "-"):
+        if file is not None and file != "-":
             check_output(option, file, {"--layer-file": layer_file, "--arch": arch})
+    if json_file is not None and csv_file is not None and Path(json_file).resolve() == Path(csv_file).resolve():
+        raise InputError("also what --json writes to", source="--csv", value=csv_file, allowed="another file")
     line = _Line()
     result = compare(
         layers,
         architecture,
-        [name.strip() for name in mappers.split(",")],
+        names,
         network=network,
         objective=objective,
         budget=budget(samples, budget_evaluations, budget_seconds),
@@ -101,17 +110,37 @@ def compare_command(
         progress=line,
     )
     line.end()
-    if csv_file is not None:
+    if csv_file is not None and csv_file != "-":
         write_atomic(csv_file, result.csv())
-    if json_file == "-":
-        out(result.to_json())
+    if json_file is not None and json_file != "-":
+        result.to_file(json_file)
+    if "-" in (json_file, csv_file):
+        out(result.to_json() if json_file == "-" else result.csv())
     else:
-        if json_file is not None:
-            result.to_file(json_file)
         out_lines(text(result))
     if not result.complete:
         return 130
     return 1 if any(mapping.error for mapping in result.mappings) else 0
+
+
+def _check_effect(context: typer.Context, mappers: list[str], simulate: bool, objective: str) -> None:
+    """InputError for an option on the command line that would change nothing."""
+    from cosa.mappers.registry import SEARCHES
+    from nocsim.compare import MapperSpec
+
+    names = {MapperSpec.of(mapper).name for mapper in mappers}
+    searches, simulations = names & set(SEARCHES), simulate or objective == "simulated"
+    for name, useful, allowed in (
+        ("samples", "random" in names, "with the mapper random"),
+        ("budget_evaluations", bool(searches), f"with one of the mappers {', '.join(SEARCHES)}"),
+        ("candidates", objective == "simulated", "with --objective simulated"),
+        ("max_cycles", simulations, "with --simulate or --objective simulated"),
+        ("time_limit", simulations, "with --simulate or --objective simulated; of mappers: --budget-seconds"),
+    ):
+        source = context.get_parameter_source(name)
+        if not useful and source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise InputError("has no effect here", source=option, value=context.params[name], allowed=allowed)
 
 
 def _layers(network: str | None, layer: str | None, layer_file: str | None) -> list[NetworkLayer]:
@@ -125,7 +154,13 @@ def _layers(network: str | None, layer: str | None, layer_file: str | None) -> l
     if network is None:
         raise InputError("no layer given", allowed="--network NAME, with --layer NAME or without, or --layer-file FILE")
     table = load_network(network)
-    return list(table.layers) if layer is None else [table.find(name.strip()) for name in layer.split(",")]
+    if layer is None:
+        return list(table.layers)
+    chosen = [table.find(name.strip()) for name in layer.split(",")]
+    for number, entry in enumerate(chosen):
+        if entry in chosen[:number]:
+            raise InputError("named twice", source="--layer", value=entry.layer.name, allowed="each once")
+    return chosen
 
 
 class _Line:
@@ -151,8 +186,9 @@ def text(result: Comparison) -> list[str]:
 
     simulated = any(row.simulated_cycles is not None for row in result.mappings)
     timed = any(row.seconds is not None for row in result.mappings)
-    header = ["mapper", "cycles", "uJ", "EDP", *(["simulated"] if simulated else []), "ratio", "drawn", "valid"]
-    header += ["s"] if timed else []
+    proven = any(row.gap is not None for row in result.mappings)
+    header = ["mapper", "cycles", "uJ", "EDP", *(["simulated"] if simulated else []), "ratio"]
+    header += [*(["gap"] if proven else []), "drawn", "valid", *(["s"] if timed else [])]
     what = {"edp": "energy x cycles"}.get(result.objective, result.objective)
     lines = [f"{result.architecture}, searches minimise {what}; EDP in uJ x million cycles"]
     for name in dict.fromkeys(row.layer for row in result.mappings):
@@ -162,35 +198,55 @@ def text(result: Comparison) -> list[str]:
             if row.cycles is None or row.energy_pj is None or row.energy_delay_pj_cycles is None:
                 cells.append([row.mapper, *["-"] * (len(header) - 1)])
                 continue
-            ratio = row.simulated_ratio if simulated else row.ratio
-            edp = row.energy_delay_pj_cycles / 1e12
-            cell = [row.mapper, f"{row.cycles:,}", f"{row.energy_pj / 1e6:,.1f}", f"{edp:,.1f}"]
+            cell = [
+                row.mapper,
+                f"{row.cycles:,}",
+                *map(_figure, (row.energy_pj / 1e6, row.energy_delay_pj_cycles / 1e12)),
+            ]
             if simulated:
                 about = "~" if row.extrapolated_share else ""
                 cell.append("-" if row.simulated_cycles is None else f"{about}{row.simulated_cycles:,}")
-            cell.append("-" if ratio is None else f"{ratio:.2f}")
+            cell.append(_ratio(row.simulated_ratio if simulated else row.ratio))
+            if proven:
+                cell.append("-" if row.gap is None else f"{row.gap:.1%}")
             cell += ["-" if count is None else f"{count:,}" for count in (row.samples_drawn, row.samples_valid)]
             cells.append(cell + ([f"{row.seconds:.2f}"] if timed and row.seconds is not None else []))
         lines += ["", f"{name} (x {rows[0].count})", *table(header, cells)]
-        lines += [f"{row.mapper}: {row.error}" for row in rows if row.error]
-        early = [row for row in rows if row.stopped_by in ("time", "interrupted")]
-        lines += [f"{row.mapper}: stopped by {row.stopped_by}" for row in early]
-        lines += [
-            f"{row.mapper}: simulation extrapolated, {row.extrapolated_share:.1%} of the cycles"
-            for row in rows
-            if row.extrapolated_share
-        ]
-        over = [row for row in rows if row.bound_cycles is not None and row.simulated_cycles is None]
-        lines += [f"{row.mapper}: simulation given up (at least {row.bound_cycles:,} cycles)" for row in over]
+        lines += [note for row in rows for note in _notes(row, result.max_cycles)]
     if len({row.layer for row in result.mappings}) > 1:
-        lines += ["", f"geometric mean of the ratios to {result.mappers[0]}, each layer once"]
+        lines += [
+            "",
+            f"geometric means of the ratios to {result.mappers[0]}, each layer once, where both have the figure",
+        ]
+        header = ["mapper", "analytical", "layers", *(["simulated", "layers"] if simulated else [])]
         cells = []
         for mean in result.means:
-            cell = [mean.mapper, str(mean.layers), "-" if mean.ratio is None else f"{mean.ratio:.2f}"]
-            if simulated:
-                cell.append("-" if mean.simulated_ratio is None else f"{mean.simulated_ratio:.2f}")
-            cells.append(cell)
-        lines += table(["mapper", "layers", "analytical", *(["simulated"] if simulated else [])], cells)
+            cell = [mean.mapper, _ratio(mean.ratio), str(mean.layers)]
+            cells.append(cell + ([_ratio(mean.simulated_ratio), str(mean.simulated_layers)] if simulated else []))
+        lines += table(header, cells)
     if not result.complete:
         lines += ["", "interrupted: the rest is missing"]
     return lines
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _figure(value: float) -> str:
+    """With one digit behind the point; small ones with three that count."""
+    return f"{value:,.1f}" if value >= 10 else f"{value:.3g}"
+
+
+def _notes(row: ComparedMapping, max_cycles: int | None) -> Iterator[str]:
+    """What the figures of a mapping do not say."""
+    if row.error:
+        yield f"{row.mapper}: {row.error}"
+    if row.stopped_by in ("time", "interrupted"):
+        yield f"{row.mapper}: stopped by {row.stopped_by}"
+    if row.extrapolated_share:
+        yield f"{row.mapper}: simulation extrapolated, {row.extrapolated_share:.1%} of the cycles"
+    if row.bound_cycles is not None and row.simulated_cycles is None:
+        above = max_cycles is not None and row.bound_cycles > max_cycles
+        how = "not simulated: its bound is above --max-cycles" if above else "simulation given up"
+        yield f"{row.mapper}: {how} (at least {row.bound_cycles:,} cycles)"

@@ -47,8 +47,10 @@ class ComparedMapping(Model):
     extrapolated_share: float | None = None
     bound_cycles: int | None = None
     simulated_ratio: float | None = None
+    gap: float | None = None
     evaluations: int | None = None
     samples_drawn: int | None = None
+    samples_walked: int | None = None
     samples_valid: int | None = None
     simulations: int | None = None
     simulations_skipped: int | None = None
@@ -60,11 +62,12 @@ class ComparedMapping(Model):
 
 
 class MapperMean(Model):
-    """Geometric means over the layers that this mapper and the first have both mapped."""
+    """Geometric means over the layers where this mapper and the first have both the figure, and how many these are."""
 
     mapper: str
     layers: int
     ratio: float | None
+    simulated_layers: int
     simulated_ratio: float | None
 
 
@@ -79,6 +82,7 @@ class Comparison(FileModel):
     architecture_hash: str
     objective: Objective
     seed: int
+    max_cycles: int | None = None
     mappers: tuple[str, ...]
     mappings: tuple[ComparedMapping, ...]
     means: tuple[MapperMean, ...]
@@ -218,6 +222,7 @@ def compare(
         architecture_hash=architecture.content_hash,
         objective=goal,
         seed=seed,
+        max_cycles=limit.max_cycles if limit else None,
         mappers=tuple(mappers),
         mappings=tuple(rows),
         means=tuple(_mean(mapper, rows) for mapper in mappers),
@@ -289,8 +294,10 @@ def _known(made: Sequence[_Made]) -> dict[str, Simulated | None]:
 def _simulated(made: Sequence[_Made], pool: ProcessPoolExecutor | None, limit: Limit) -> dict[str, Simulated | None]:
     """Simulations by mapper; those that a search has made already are taken from it."""
     others = [(one.mapper, one.schedule) for one in made if one.best is None and one.schedule is not None]
-    found = simulate_all([schedule for _, schedule in others], pool, limit)
-    return _known(made) | dict(zip((mapper for mapper, _ in others), found, strict=True))
+    worth = [(mapper, schedule) for mapper, schedule in others if not limit.excludes(machine_bound(schedule))]
+    found = simulate_all([schedule for _, schedule in worth], pool, limit)
+    ends = dict(zip((mapper for mapper, _ in worth), found, strict=True))
+    return _known(made) | {mapper: ends.get(mapper) for mapper, _ in others}
 
 
 def _rows(
@@ -316,11 +323,13 @@ def _rows(
             "simulated_cycles": end.cycles if end else None,
             "extrapolated_share": end.extrapolated_share if end else None,
             "bound_cycles": machine_bound(schedule) if one.mapper in ends else None,
+            "gap": schedule.provenance.gap,
+            "stopped_by": "time" if schedule.provenance.solver_status == "time_limit" else None,
             "padded": dict(schedule.padded),
             "schedule_hash": schedule.content_hash,
         }
         if search is not None:
-            counts = {"evaluations", "samples_drawn", "samples_valid", "stopped_by"}
+            counts = {"evaluations", "samples_drawn", "samples_walked", "samples_valid", "stopped_by"}
             figures |= search.model_dump(include=counts)
         if one.best is not None:
             figures |= {"simulations": one.best.simulations, "simulations_skipped": one.best.skipped}
@@ -348,4 +357,10 @@ def _mean(mapper: str, rows: Sequence[ComparedMapping]) -> MapperMean:
 
     ratios = [row.ratio for row in mine if row.ratio is not None]
     simulated = [row.simulated_ratio for row in mine if row.simulated_ratio is not None]
-    return MapperMean(mapper=mapper, layers=len(ratios), ratio=mean(ratios), simulated_ratio=mean(simulated))
+    return MapperMean(
+        mapper=mapper,
+        layers=len(ratios),
+        ratio=mean(ratios),
+        simulated_layers=len(simulated),
+        simulated_ratio=mean(simulated),
+    )

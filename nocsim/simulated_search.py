@@ -27,8 +27,8 @@ class SimulatedBest:
     """The schedule with the fewest simulated cycles, earlier ones first among equals, and what that took.
 
     `simulated`: None if a limit ended every simulation; the schedule is then the one with the lowest bound.
-    `skipped`: candidates whose bound is no better than the best; `cut_off`: simulations ended when they could not
-    become better; `interrupted`: Ctrl-C came, and this is the best until then.
+    `skipped`: candidates whose bound is no better than the best, or above the limit; `cut_off`: simulations ended when
+    they could not become better; `interrupted`: Ctrl-C came, and this is the best until then.
     """
 
     schedule: Schedule
@@ -65,6 +65,10 @@ class Limit:
     max_cycles: int | None = None
     seconds: float | None = None
     exact: bool = False
+
+    def excludes(self, cycles: int) -> bool:
+        """Whether a simulation that takes at least so many cycles would be given up."""
+        return self.max_cycles is not None and cycles > self.max_cycles
 
 
 def simulated(task: tuple[str, Limit]) -> Simulated | None:
@@ -110,7 +114,7 @@ def simulate_best(
             wave: list[int] = []
             while left and len(wave) < (WAVE if best else 1):
                 number = left.pop(0)
-                if best and bounds[number] >= best[0].cycles:
+                if limit.excludes(bounds[number]) or (best and bounds[number] >= best[0].cycles):
                     skipped += 1
                 else:
                     wave.append(number)

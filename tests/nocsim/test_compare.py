@@ -20,6 +20,7 @@ from cosa.networks import NetworkLayer
 from cosa.schedule import Schedule
 from cosa.workload import Layer
 from nocsim import compare as module
+from nocsim.cli_compare import text
 from nocsim.compare import Comparison, compare
 from nocsim.simulated_search import Limit, machine_bound, simulate_best
 from tests.conftest import Command
@@ -58,11 +59,55 @@ def test_the_best_by_simulation_is_the_best_of_all_simulated(pool: list[Schedule
     assert found.skipped + found.cut_off > 0
 
 
-def test_a_limit_gives_simulations_up(pool: list[Schedule]) -> None:
-    found = simulate_best(pool, limit=Limit(max_cycles=50))
+def test_a_limit_gives_simulations_up(pool: list[Schedule], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that can end in time by their bound are tried, the others are not."""
+    bounds = sorted(map(machine_bound, pool))
+    most = (simulate_best(pool).cycles or 0) - 1
+    found = simulate_best(pool, limit=Limit(max_cycles=most))
+    within = sum(bound <= most for bound in bounds)
     assert found.cycles is None
-    assert found.cut_off == found.simulations == len(pool)
-    assert machine_bound(found.schedule) == min(map(machine_bound, pool))
+    assert 0 < within < len(pool)
+    assert found.cut_off == found.simulations == within
+    assert found.skipped == len(pool) - within
+    assert machine_bound(found.schedule) == bounds[0]
+    monkeypatch.setattr("nocsim.api.simulate", None)
+    found = simulate_best(pool, limit=Limit(max_cycles=50))
+    assert (found.cycles, found.simulations, found.skipped) == (None, 0, len(pool))
+    assert machine_bound(found.schedule) == bounds[0]
+
+
+def test_means_say_over_how_many_layers(small: Layer, simba: Architecture) -> None:
+    """The simulated mean of a mapper that was given up on a layer is not one over both."""
+    large = small.model_copy(update={"name": "large", "P": 56, "Q": 56})
+    layers, mappers = [NetworkLayer(small, 1), NetworkLayer(large, 1)], ["cosa", "random"]
+    whole = compare(layers[:1], simba, mappers, simulate=True)
+    fast, slow = (row.simulated_cycles or 0 for row in whole.mappings)
+    result = compare(layers, simba, mappers, simulate=True, limit=Limit(max_cycles=slow))
+    assert result.max_cycles == slow
+    by_layer = {(row.layer, row.mapper): row for row in result.mappings}
+    given_up = by_layer["large", "random"]
+    assert given_up.simulated_cycles is None
+    assert given_up.bound_cycles is not None
+    assert given_up.bound_cycles > slow
+    mean = result.means[1]
+    assert (mean.layers, mean.simulated_layers) == (2, 1)
+    assert mean.simulated_ratio == pytest.approx(slow / fast)
+    lines = text(result)
+    assert "random: not simulated: its bound is above --max-cycles (at least" in " ".join(lines)
+    assert lines[-1].split() == ["random", f"{mean.ratio:.2f}", "2", f"{mean.simulated_ratio:.2f}", "1"]
+
+
+def test_programs_say_how_far_they_came(small: Layer, simba: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = candidates("machine", small, simba)[0]
+    provenance = real.provenance.model_copy(update={"solver_status": "time_limit", "gap": 0.25})
+    cut = real.model_copy(update={"provenance": provenance})
+    for found, stopped_by, gap in ((real, None, real.provenance.gap), (cut, "time", 0.25)):
+        monkeypatch.setattr(module, "candidates", lambda *_, found=found, **__: [found])
+        result = compare([NetworkLayer(small, 1)], simba, ["machine"])
+        row, lines = result.mappings[0], text(result)
+        assert (row.stopped_by, row.gap) == (stopped_by, gap)
+        assert ("machine: stopped by time" in lines) == (stopped_by == "time")
+        assert f"{gap:.1%}" in lines[4].split()
 
 
 def test_figures_are_those_of_the_schedules(small: Layer, simba: Architecture) -> None:
@@ -194,7 +239,13 @@ def test_the_command(nocsim: Command, tmp_path: Path) -> None:
     assert [int(row["simulated_cycles"]) for row in rows] == [row.simulated_cycles for row in result.mappings]
     printed = nocsim("compare", "--layer-file", layer, *options, "--json", "-")
     assert json.loads(printed.out) == json.loads(data.read_text())
+    assert nocsim("compare", "--layer-file", layer, *options, "--csv", "-").out == table.read_text()
     assert nocsim("compare", "--layer-file", layer, "--mappers", "random,exhaustive").code == 1
+    small = nocsim("compare", "--layer-file", layer, "--mappers", "random").out.splitlines()[-1].split()
+    assert 0 < float(small[3]) < 0.05  # energy x cycles, not rounded to nothing
+    same = ("--json", tmp_path / "one", "--csv", str(tmp_path / "." / "one"))
+    nocsim("compare", "--layer-file", layer, *options, *same).assert_error("--csv", "--json")
+    nocsim("compare", "--layer-file", layer, *options, "--json", "-", "--csv", "-").assert_error("--csv", "--json")
 
 
 @pytest.mark.parametrize(
@@ -213,6 +264,17 @@ def test_the_command(nocsim: Command, tmp_path: Path) -> None:
         (("--network", "resnet50", "--time-limit", "0"), ("--time-limit",)),
         (("--network", "resnet50", "--samples", "-1"), ("--samples",)),
         (("--network", "resnet50", "--csv", "missing/out.csv"), ("missing",)),
+        (("--network", "resnet50", "--layer", "3356,3356"), ("--layer", "named twice")),
+        (("--network", "resnet50", "--mappers", "cosa,hybrid", "--samples", "4"), ("--samples", "mapper random")),
+        (
+            ("--network", "resnet50", "--mappers", "cosa", "--budget-evaluations", "4"),
+            ("--budget-evaluations", "hybrid"),
+        ),
+        (("--network", "resnet50", "--simulate", "--candidates", "4"), ("--candidates", "--objective simulated")),
+        (("--network", "resnet50", "--max-cycles", "4"), ("--max-cycles", "--simulate")),
+        (("--network", "resnet50", "--time-limit", "4"), ("--time-limit", "--budget-seconds")),
+        (("--network", "resnet50", "--samples", "99999999999999999999"), ("--samples", "<= 1e15")),
+        (("--network", "resnet50", "--budget-seconds", "inf"), ("--budget-seconds", "<= 1e15")),
     ],
 )
 def test_bad_options(nocsim: Command, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
