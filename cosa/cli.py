@@ -154,6 +154,12 @@ def schedule_command(
     budget_seconds: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Searches: stop after this time.")
     ] = None,
+    logical_threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Mapper hybrid: independent searches (32).")
+    ] = None,
+    victory_condition: Annotated[
+        int | None, typer.Option(metavar="N", help="Mapper hybrid: valid mappings in a row without a better one (500).")
+    ] = None,
     workers: Annotated[
         int, typer.Option(metavar="N", help="Layers of a network at a time; of one layer, cores of a search.")
     ] = 1,
@@ -172,7 +178,7 @@ def schedule_command(
     from cosa import cli_search
     from cosa.mappers.registry import PROGRAMS, program_objective
 
-    named, mapper = mapper, mapper or "cosa"
+    named, mapper = mapper, "cosa" if mapper is None else mapper
     whole = network is not None and layer is None and layer_file is None
     cli_search.check_options(context, mapper, whole)
     if mapper in PROGRAMS:
@@ -227,6 +233,7 @@ def schedule_command(
         else:
             budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
             options = {"objective": objective, "budget": budget, "seed": seed}
+            options |= cli_search.hybrid_options(logical_threads, victory_condition)
         return schedule_whole_network(
             network or "", architecture, mapper, options, workers=workers, output=output, timing=timing, cache=cache
         )
@@ -235,7 +242,8 @@ def schedule_command(
         check_output("-o", output, inputs)
     if mapper not in PROGRAMS:
         budget = cli_search.budget(samples, budget_evaluations, budget_seconds)
-        result = cli_search.search(mapper, found_layer, architecture, objective, budget, seed, workers)
+        options = cli_search.hybrid_options(logical_threads, victory_condition)
+        result = cli_search.search(mapper, found_layer, architecture, objective, budget, seed, workers, options)
         if output is not None:
             result.save(output, timing=timing)
         _print_summary(result if timing else result.model_copy(update={"timing": None}), network, output)

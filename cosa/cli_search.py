@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from cosa.schedule import Schedule
     from cosa.workload import Layer
 
-SEARCH_ONLY = ("samples", "budget_evaluations", "budget_seconds")
+SEARCH_ONLY = ("samples", "budget_evaluations", "budget_seconds", "logical_threads", "victory_condition")
+HYBRID_ONLY = ("logical_threads", "victory_condition")
 PROGRAM_ONLY = (
     "as_published",
     "bypass",
@@ -41,6 +42,9 @@ PROGRAM_ONLY = (
 _SWITCHES = {"physical_only": "--any-loops", "settle_ties": "--any-fastest"}
 """Options that are on unless their opposite is given."""
 
+_OF_SEARCHES = {"time_limit": "--budget-seconds", "threads": "--workers"}
+"""What a search has instead of an option of the programs."""
+
 
 def check_options(context: typer.Context, mapper: str, whole_network: bool = False) -> None:
     """The mapper is known, and what stands on the command line is for it (and for a whole network, if it is one).
@@ -62,6 +66,8 @@ def check_options(context: typer.Context, mapper: str, whole_network: bool = Fal
             foreign = (*foreign, "workers")
     if mapper not in (*PROGRAMS, "random"):
         foreign = (*foreign, "samples")
+    if mapper not in (*PROGRAMS, "hybrid"):
+        foreign = (*foreign, *HYBRID_ONLY)
     for name in foreign:
         source = context.get_parameter_source(name) if name in context.params else None
         if source is not None and source.name == "COMMANDLINE":
@@ -69,7 +75,8 @@ def check_options(context: typer.Context, mapper: str, whole_network: bool = Fal
             message = f"the mapper {mapper} has no such option"
             if value is False and name in _SWITCHES:
                 raise InputError(message, source=_SWITCHES[name])
-            raise InputError(message, source="--" + name.replace("_", "-"), value=value)
+            instead = None if mapper in PROGRAMS else _OF_SEARCHES.get(name)
+            raise InputError(message, source=f"--{name.replace('_', '-')}", value=value, allowed=instead)
 
 
 def budget(samples: int | None, evaluations: int | None, seconds: float | None) -> Budget:
@@ -86,6 +93,24 @@ def budget(samples: int | None, evaluations: int | None, seconds: float | None) 
     return Budget(samples, evaluations, seconds)
 
 
+def hybrid_options(logical_threads: int | None, victory_condition: int | None) -> dict[str, int]:
+    """Options of the mapper hybrid that were given.
+
+    Raises
+    ------
+    InputError: one is out of range.
+    """
+    found = {}
+    for name, value in (("logical_threads", logical_threads), ("victory_condition", victory_condition)):
+        if value is None:
+            continue
+        if not 1 <= value <= 10**6:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError("out of range", source=option, value=value, allowed="a whole number from 1 to 1000000")
+        found[name] = value
+    return found
+
+
 def search(
     mapper: str,
     layer: Layer,
@@ -94,8 +119,9 @@ def search(
     budget: Budget,
     seed: int,
     workers: int,
+    options: dict[str, int],
 ) -> Schedule:
-    """The schedule that a search finds; Ctrl-C ends it with the best so far."""
+    """The schedule that a search, with options of its own, finds; Ctrl-C ends it with the best so far."""
     if not 1 <= workers <= 1024:
         raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
     return map_layer(
@@ -107,6 +133,7 @@ def search(
         seed=seed,
         workers=workers,
         keep_interrupted=True,
+        **options,
     )
 
 

@@ -62,6 +62,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--csv", help="file for all numbers")
     options = parser.parse_args()
+    for name in ("seeds", "workers"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name}: out of range (found {getattr(options, name)}); allowed: a whole number >= 1")
     with REFERENCE.open(encoding="utf-8") as file:
         theirs = list(csv.DictReader(file))
     names = options.layers.split(",") if options.layers else [row["layer"] for row in theirs]

@@ -33,6 +33,18 @@ def test_a_search_writes_a_schedule(cosa: Command, tmp_path: Path, mapper: str) 
     assert "search " in shown.out
 
 
+def test_hybrid_with_a_rule_of_its_own(cosa: Command, tmp_path: Path) -> None:
+    counts = []
+    for condition in ("20", "200"):
+        options = ("--mapper", "hybrid", "--logical-threads", "3", "--victory-condition", condition)
+        assert cosa("schedule", *NAMED, *options, "-o", tmp_path / "out.json").code == 0
+        search = Schedule.from_file(tmp_path / "out.json").provenance.search
+        assert search is not None
+        assert (search.logical_threads, search.stopped_by) == (3, "victory_condition")
+        counts.append(search.evaluations)
+    assert 60 < counts[0] < counts[1]
+
+
 def test_same_bytes_for_any_number_of_workers(cosa: Command, tmp_path: Path) -> None:
     files = [tmp_path / f"{workers}.json" for workers in (1, 2)]
     for workers, path in zip((1, 2), files, strict=True):
@@ -46,7 +58,16 @@ def test_same_bytes_for_any_number_of_workers(cosa: Command, tmp_path: Path) -> 
     [
         (("--mapper", "hybrd"), ("--mapper", "did you mean hybrid")),
         (("--mapper", "hybrid", "--samples", "5"), ("--samples", "hybrid has no such option")),
-        (("--mapper", "random", "--threads", "2"), ("--threads", "random has no such option")),
+        (("--mapper", "random", "--threads", "2"), ("--threads", "random has no such option", "--workers")),
+        (
+            ("--mapper", "random", "--time-limit", "2"),
+            ("--time-limit", "random has no such option", "--budget-seconds"),
+        ),
+        (("--mapper", ""), ("--mapper", "no such mapper")),
+        (("--mapper", "random", "--victory-condition", "2"), ("--victory-condition", "random has no such option")),
+        (("--logical-threads", "2"), ("--logical-threads", "cosa has no such option")),
+        (("--mapper", "hybrid", "--victory-condition", "0"), ("--victory-condition", "from 1 to 1000000")),
+        (("--mapper", "hybrid", "--budget-seconds", "inf"), ("--budget-seconds", "<= 1e15")),
         (("--mapper", "random", "--as-published"), ("--as-published",)),
         (("--budget-seconds", "2"), ("--budget-seconds", "cosa has no such option")),
         (("--mapper", "random", "--samples", "0"), ("--samples", "> 0")),
