@@ -80,6 +80,7 @@ def test_no_random_mapping_is_below_the_bound(name: str) -> None:
             C=rng.choice((1, 3, 16, 50)),
             K=rng.choice((1, 8, 22)),
             N=rng.choice((1, 2)),
+            G=rng.choice((1, 1, 3)),
             stride_w=rng.choice((1, 2, 4)),
             dilation_h=rng.choice((1, 2)),
         )
