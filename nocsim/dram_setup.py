@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from cosa.analytical.loads import DramData
 from cosa.arch import Architecture
 from cosa.errors import InputError
 from dram.config import DramConfig
 from dram.devices import load_device, parse_device
 from dram.errors import DramConfigError
+
+if TYPE_CHECKING:
+    from cosa.analytical.loads import DramData
 
 
 def dram_config(architecture: Architecture) -> DramConfig:
@@ -43,5 +46,7 @@ def clocks_per_core_cycle(architecture: Architecture, config: DramConfig) -> Fra
 
 def dram_data(architecture: Architecture, config: DramConfig) -> DramData:
     """What the data buses of the channels need for an access."""
+    from cosa.analytical.loads import DramData
+
     cycles = config.timing.burst_clocks / clocks_per_core_cycle(architecture, config)
     return DramData(config.request_bytes, cycles, architecture.require_dram().channels)

@@ -1,5 +1,7 @@
 """Device files and their errors: file, field path, value, what is allowed."""
 
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -117,3 +119,15 @@ def test_ddr4_stream_changes_bank_group_with_every_request() -> None:
     config = load_device("ddr4_2400_x8")
     groups = [config.address_map().decode(i * config.request_bytes)["bankgroup"] for i in range(8)]
     assert groups == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_public_names_load_when_they_are_used() -> None:
+    """Reading a device loads no compiler; the simulator does."""
+    code = """
+import sys, dram
+assert set(dram.__all__) <= set(dir(dram)) and dram.load_device("ddr4_2400_x8")
+assert "numba" not in sys.modules
+assert all(getattr(dram, name) is not None for name in dram.__all__)
+assert "numba" in sys.modules and not hasattr(dram, "nothing")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +296,16 @@ def test_files_are_looked_for_beside_the_sweep(tmp_path: Path, simba: Architectu
     (tmp_path / "s.yaml").write_text("axes: {layer: conv.yaml, architecture: mine.yaml}\n")
     point = load_sweep(tmp_path / "s.yaml").points()[0]
     assert point.architecture == simba and point.layer.K == 16
+
+
+def test_reading_a_sweep_loads_no_compiler_and_no_solver() -> None:
+    """A run starts with it, also one that finds nothing left to do."""
+    code = (
+        "import sys; from nocsim.sweep.spec import load_sweep; load_sweep('pe_4x').points();"
+        "print(sorted({'numba', 'numpy', 'pyomo', 'highspy', 'simpy'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
 
 
 def test_packaged_sweeps(nocsim: Command) -> None:
