@@ -6,7 +6,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
@@ -301,8 +300,11 @@ def check_nest(
         if number == 0 and set(entry.keeps) != set(level.keeps):
             allowed = ", ".join(level.keeps)
             raise FieldError("the outermost level keeps every tensor", path=path, value=value, allowed=allowed)
-    for dim in DIMS:
-        product = prod(loop.bound for entry in nest for loop in entry.loops if loop.dim == dim)
+    products = dict.fromkeys(DIMS, 1)
+    for entry in nest:
+        for loop in entry.loops:
+            products[loop.dim] *= loop.bound
+    for dim, product in products.items():
         wanted = (padded or {}).get(dim, layer.bounds[dim])
         if product != wanted:
             allowed = f"{wanted}, the padded bound" if padded and dim in padded else f"{wanted}, the layer's bound"
