@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cached_property
 from importlib import resources
 from math import prod
 from pathlib import Path
@@ -304,7 +305,7 @@ class Architecture(FileModel):
         data["machine"]["placement"] = placement
         return Architecture.from_data(data, source=f"{self.name} with --placement {placement}")
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """SHA-256 of everything that can change a result (name and description cannot).
 

@@ -208,43 +208,9 @@ def _left_groups(
     return count, groups, used
 
 
-@_compiled
-def evaluate_batch(
-    temporal_dims: Array,  # uint8 [mapping, level, slot], outer to inner
-    temporal_bounds: Array,  # int64
-    spatial_dims: Array,  # uint8 [mapping, level, slot], outer to inner
-    spatial_bounds: Array,  # int64
-    spatial_axes: Array,  # uint8: 0 x, 1 y, 2 row by row
-    keeps: Array,  # bool [mapping, level, tensor]
-    axis_of: Array,  # int64 [tensor, dim]: axis of the tensor that a dimension walks, -1 none
-    scale_of: Array,  # int64 [tensor, dim]: how far one index goes on it
-    dims_of: Array,  # int64 [tensor, axis, 2]: dimensions that walk an axis, -1 none
-    fanouts: Array,  # int64 [level, 2]
-    capacities: Array,  # int64 [level], -1 unbounded
-    blocks: Array,  # int64 [level]
-    clusters: Array,  # int64 [level]: physical arrays on the chip
-    read_bandwidths: Array,  # float64 [level], infinite if none
-    write_bandwidths: Array,
-    vector_pj: Array,  # float64 [level]
-    mac_pj: float,
-    tiles_out: Array,  # int64 [mapping or 1, level, tensor]
-    partitions_out: Array,
-    instances_out: Array,
-    reads_out: Array,
-    fills_out: Array,
-    updates_out: Array,
-    energies_out: Array,  # float64
-    level_cycles_out: Array,  # int64 [mapping or 1, level]
-    compute_out: Array,  # int64 [mapping]
-    cycles_out: Array,
-    energy_out: Array,  # float64
-    fits_out: Array,  # bool
-    status_out: Array,  # uint8
-) -> None:
-    """Evaluate every mapping; the arrays `*_out` with a first axis of 1 are scratch, not results."""
-    n, levels, slots = temporal_dims.shape
-    spatial_slots = spatial_dims.shape[2]
-    detailed = tiles_out.shape[0] == n
+@_helper
+def _scratch(levels: int, slots: int, spatial_slots: int, fanouts: Array) -> tuple[Array, ...]:
+    """Memory for the evaluation of one mapping after the other."""
     most = 1
     for level in range(levels):
         most = max(most, fanouts[level, 0] * fanouts[level, 1])
@@ -270,6 +236,125 @@ def evaluate_batch(
     used_words = np.empty(levels, np.float64)
     # Instances in use may be more than there are: such mappings do not fit, but are evaluated all the same.
     table, linked = np.empty((most, AXES), np.int64), np.empty(most, np.bool_)
+    return (
+        t_dim,
+        t_bound,
+        t_step,
+        t_times,
+        t_start,
+        s_dim,
+        s_bound,
+        s_step,
+        s_count,
+        fan,
+        ext,
+        covered_ext,
+        above,
+        sizes,
+        numbers,
+        words,
+        used,
+        group_size,
+        group_number,
+        other_size,
+        other_number,
+        move,
+        first_move,
+        behind,
+        span,
+        along,
+        along_step,
+        links,
+        partition,
+        tile,
+        content,
+        share,
+        read_demand,
+        write_demand,
+        used_words,
+        table,
+        linked,
+    )
+
+
+@_helper
+def _evaluate(
+    temporal_dims: Array,
+    temporal_bounds: Array,
+    spatial_dims: Array,
+    spatial_bounds: Array,
+    spatial_axes: Array,
+    keeps: Array,
+    axis_of: Array,
+    scale_of: Array,
+    dims_of: Array,
+    fanouts: Array,
+    capacities: Array,
+    blocks: Array,
+    clusters: Array,
+    read_bandwidths: Array,
+    write_bandwidths: Array,
+    vector_pj: Array,
+    mac_pj: float,
+    tiles_out: Array,
+    partitions_out: Array,
+    instances_out: Array,
+    reads_out: Array,
+    fills_out: Array,
+    updates_out: Array,
+    energies_out: Array,
+    level_cycles_out: Array,
+    compute_out: Array,
+    cycles_out: Array,
+    energy_out: Array,
+    fits_out: Array,
+    status_out: Array,
+    scratch: tuple[Array, ...],
+) -> None:
+    """See `evaluate_batch`; `scratch` is memory to work in."""
+    n, levels, slots = temporal_dims.shape
+    spatial_slots = spatial_dims.shape[2]
+    detailed = tiles_out.shape[0] == n
+    (
+        t_dim,
+        t_bound,
+        t_step,
+        t_times,
+        t_start,
+        s_dim,
+        s_bound,
+        s_step,
+        s_count,
+        fan,
+        ext,
+        covered_ext,
+        above,
+        sizes,
+        numbers,
+        words,
+        used,
+        group_size,
+        group_number,
+        other_size,
+        other_number,
+        move,
+        first_move,
+        behind,
+        span,
+        along,
+        along_step,
+        links,
+        partition,
+        tile,
+        content,
+        share,
+        read_demand,
+        write_demand,
+        used_words,
+        table,
+        linked,
+    ) = scratch
+    most = linked.shape[0]
 
     for mapping in range(n):
         row = mapping if detailed else 0
@@ -582,6 +667,75 @@ def evaluate_batch(
         cycles_out[mapping], energy_out[mapping], fits_out[mapping] = cycles, energy, fits
 
 
+@_compiled
+def evaluate_batch(
+    temporal_dims: Array,  # uint8 [mapping, level, slot], outer to inner
+    temporal_bounds: Array,  # int64
+    spatial_dims: Array,  # uint8 [mapping, level, slot], outer to inner
+    spatial_bounds: Array,  # int64
+    spatial_axes: Array,  # uint8: 0 x, 1 y, 2 row by row
+    keeps: Array,  # bool [mapping, level, tensor]
+    axis_of: Array,  # int64 [tensor, dim]: axis of the tensor that a dimension walks, -1 none
+    scale_of: Array,  # int64 [tensor, dim]: how far one index goes on it
+    dims_of: Array,  # int64 [tensor, axis, 2]: dimensions that walk an axis, -1 none
+    fanouts: Array,  # int64 [level, 2]
+    capacities: Array,  # int64 [level], -1 unbounded
+    blocks: Array,  # int64 [level]
+    clusters: Array,  # int64 [level]: physical arrays on the chip
+    read_bandwidths: Array,  # float64 [level], infinite if none
+    write_bandwidths: Array,
+    vector_pj: Array,  # float64 [level]
+    mac_pj: float,
+    tiles_out: Array,  # int64 [mapping or 1, level, tensor]
+    partitions_out: Array,
+    instances_out: Array,
+    reads_out: Array,
+    fills_out: Array,
+    updates_out: Array,
+    energies_out: Array,  # float64
+    level_cycles_out: Array,  # int64 [mapping or 1, level]
+    compute_out: Array,  # int64 [mapping]
+    cycles_out: Array,
+    energy_out: Array,  # float64
+    fits_out: Array,  # bool
+    status_out: Array,  # uint8
+) -> None:
+    """Evaluate every mapping; the arrays `*_out` with a first axis of 1 are scratch, not results."""
+    _evaluate(
+        temporal_dims,
+        temporal_bounds,
+        spatial_dims,
+        spatial_bounds,
+        spatial_axes,
+        keeps,
+        axis_of,
+        scale_of,
+        dims_of,
+        fanouts,
+        capacities,
+        blocks,
+        clusters,
+        read_bandwidths,
+        write_bandwidths,
+        vector_pj,
+        mac_pj,
+        tiles_out,
+        partitions_out,
+        instances_out,
+        reads_out,
+        fills_out,
+        updates_out,
+        energies_out,
+        level_cycles_out,
+        compute_out,
+        cycles_out,
+        energy_out,
+        fits_out,
+        status_out,
+        _scratch(temporal_dims.shape[1], temporal_dims.shape[2], spatial_dims.shape[2], fanouts),
+    )
+
+
 @_helper
 def _overflows(
     bounds: Array, from_level: int, to_level: int, keeps: Array, dims_of: Array, scale_of: Array, capacities: Array
@@ -639,6 +793,8 @@ def descend(
     level_cycles = np.zeros((2, levels), np.int64)
     compute, cycles, energy = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.float64)
     fits, status = np.zeros(1, np.bool_), np.zeros(1, np.uint8)
+
+    scratch = _scratch(levels, DIMS, DIMS, fanouts)
 
     # Places of factors: temporal at every level, spatial where there is a fan-out.
     places = 0
@@ -703,7 +859,7 @@ def descend(
                     loop = permutations[orders[each], slot]
                     temporal_dims[0, each, slot], temporal_bounds[0, each, slot] = loop, bounds[0, each, loop]
                     spatial_bounds[0, each, slot] = bounds[1, each, slot]
-            evaluate_batch(
+            _evaluate(
                 temporal_dims,
                 temporal_bounds,
                 spatial_dims,
@@ -734,6 +890,7 @@ def descend(
                 energy,
                 fits,
                 status,
+                scratch,
             )
             evaluated += 1
             better = fits[0] and status[0] == DONE

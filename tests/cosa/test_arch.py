@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -309,3 +310,13 @@ def test_a_limit_on_a_level_that_is_not_there(data: Data) -> None:
     with pytest.raises(InputError) as caught:
         Architecture.from_data(data | {"limits": [{"name": "threads", "over": [{"level": "L2"}], "most": 8}]})
     assert caught.value.path == "limits[0].over[0].level"
+
+
+def test_a_changed_copy_has_a_hash_of_its_own(simba: Architecture) -> None:
+    before = simba.content_hash
+    changed = simba.model_copy(update={"clock_ghz": 2.0})
+    assert changed.content_hash != before
+    assert simba.content_hash == before
+    assert changed.model_copy(update={"clock_ghz": simba.clock_ghz}).content_hash == before
+    assert changed != simba
+    assert pickle.loads(pickle.dumps(simba)) == simba
