@@ -30,11 +30,11 @@ types: $(READY)
 bench: $(READY)
 	$(BIN)/python scripts/bench.py
 
-# Tables and figures of the paper into out/paper, about two hours on two cores; a run that was stopped goes on.
+# Tables and figures of the paper into out/paper, an hour or two on two cores; a run that was stopped goes on.
 paper: $(READY)
 	for part in $(PAPER); do $(BIN)/python scripts/paper/$$part.py --out $(OUT)/paper || exit; done
 
-# A representative part of them into out/paper-quick, about ten minutes.
+# A representative part of them into out/paper-quick, about eight minutes.
 paper-quick: $(READY)
 	for part in $(PAPER); do $(BIN)/python scripts/paper/$$part.py --quick --out $(OUT)/paper-quick || exit; done
 

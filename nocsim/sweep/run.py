@@ -86,7 +86,7 @@ def _run(store: Store, pool: Pool, points: dict[str, Point], watch: Watch | None
             if store.claim(key):
                 here.add(key)
                 pool.submit(key, points[key].task())
-        for key, outcome in pool.wait(_WATCH_SECONDS):
+        for key, outcome in pool.wait(_WATCH_SECONDS) if here else ():
             store.finish(key, _checked(outcome))
             here.remove(key)
         now = time.monotonic()
@@ -101,6 +101,7 @@ def _run(store: Store, pool: Pool, points: dict[str, Point], watch: Watch | None
         if not here:
             # What is left is under way in other runs; should one of them die, its points are taken over.
             store.give_back_dead()
+            pool.wait(_WATCH_SECONDS)
 
 
 def _checked(outcome: Outcome) -> Outcome:
