@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 
 def bars(
-    path: Path, groups: Mapping[str, Mapping[str, float]], label: str, *, title: str = "", line: float | None = None
+    path: Path,
+    groups: Mapping[str, Mapping[str, float]],
+    label: str,
+    *,
+    title: str = "",
+    line: float | None = None,
+    logarithmic: bool = False,
 ) -> None:
     """Groups of bars with a legend: {group: {series: height}}."""
     from nocsim.pictures import new_figure
@@ -27,7 +33,7 @@ def bars(
         places = [place + (number - (len(series) - 1) / 2) * width for place in range(len(groups))]
         axes.bar(places, [heights.get(name, 0.0) for heights in groups.values()], width, label=name)
     axes.set_xticks(range(len(groups)), list(groups), rotation=20 if len(groups) < 6 else 75, ha="right", fontsize=8)
-    axes.set(ylabel=label, title=title)
+    axes.set(ylabel=label, title=title, yscale="log" if logarithmic else "linear")
     if line is not None:
         axes.axhline(line, color="black", linewidth=0.6)
     if len(series) > 1:

@@ -93,7 +93,7 @@ def work(plan: Plan) -> None:
         ours |= certificates(rows, mapper=program)
     compare(plan, "table6", ours, dict.fromkeys(ours, len(plan.layers)) | counts)
     groups = {mapper.name: {"ours": ours[f"{mapper.name} seconds a layer"]} for mapper in mappers}
-    bars(plan.out / "table6.png", groups, "processor seconds a layer")
+    bars(plan.out / "table6.png", groups, "processor seconds a layer", logarithmic=True)
 
 
 if __name__ == "__main__":
