@@ -268,6 +268,17 @@ class Schedule(FileModel):
             self.layer, architecture, self.nest, self.provenance, self.timing, self.padded, self.remainders
         )
 
+    def with_nest(self, nest: tuple[ScheduleLevel, ...], provenance: Provenance | None = None) -> Schedule:
+        """Another nest for the same layer, padding and architecture; without `provenance` with the same; no timing."""
+        return Schedule.make(
+            self.layer,
+            self.architecture,
+            nest,
+            provenance or self.provenance,
+            padded=self.padded,
+            remainders=self.remainders,
+        )
+
     def save(self, path: str | Path, timing: bool = True) -> None:
         """Write the file; without `timing` the same input and seed give the same bytes."""
         self.to_file(path, **({} if timing else {"exclude": {"timing"}}))

@@ -48,15 +48,7 @@ def placements(schedule: Schedule) -> list[Schedule]:
         loops = tuple(Loop(dim=dim, bound=bound, kind="spatial", axis=axis) for axis, run in runs for dim, bound in run)
         nest = list(schedule.nest)
         nest[place] = entry.model_copy(update={"loops": (*entry.temporal, *loops)})
-        made = Schedule.make(
-            schedule.layer,
-            schedule.architecture,
-            tuple(nest),
-            schedule.provenance,
-            padded=schedule.padded,
-            remainders=schedule.remainders,
-        )
-        found.append(made)
+        found.append(schedule.with_nest(tuple(nest)))
     return found
 
 

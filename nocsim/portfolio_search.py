@@ -336,15 +336,7 @@ def _result(
         machine_bound_cycles=floor,
         notes=tuple(notes),
     )
-    made = Schedule.make(
-        schedule.layer,
-        schedule.architecture,
-        schedule.nest,
-        provenance,
-        padded=schedule.padded,
-        remainders=schedule.remainders,
-    )
-    return Portfolio(made, result)
+    return Portfolio(schedule.with_nest(schedule.nest, provenance), result)
 
 
 def _rank(candidate: Candidate) -> tuple[bool, int, float]:

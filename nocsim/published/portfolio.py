@@ -184,17 +184,9 @@ def _neighbours(schedule: Schedule, constants: PublishedConstants, physical_only
         nest = list(model.neighbourhood.nest(points[at]))
         if _spread(nest[place].spatial) == _spread(own.spatial):
             nest[place] = nest[place].model_copy(update={"loops": (*nest[place].temporal, *own.spatial)})
-        made = Schedule.make(
-            schedule.layer,
-            schedule.architecture,
-            tuple(nest),
-            schedule.provenance,
-            padded=schedule.padded,
-            remainders=schedule.remainders,
-        )
         # Inside a PE the generator does not look: one of those with the same loops outside it is enough.
         key = str([entry.loops for entry in nest[: place + 1]])
-        found.setdefault(key, made)
+        found.setdefault(key, schedule.with_nest(tuple(nest)))
     return list(found.values())
 
 
