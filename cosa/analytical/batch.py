@@ -199,35 +199,14 @@ class BatchEvaluator:
         # Two rows at least where they are scratch, so that one mapping is not taken for a batch with details.
         if not detail and mappings == 1:
             rows = 2
-        counts = [np.zeros((rows, levels, len(TENSORS)), np.int64) for _ in range(6)]
-        tiles, partitions, reads, fills, updates, _ = counts
+        tiles, partitions, reads, fills, updates = (np.zeros((rows, levels, len(TENSORS)), np.int64) for _ in range(5))
         energies = np.zeros((rows, levels, len(TENSORS)), np.float64)
         instances, level_cycles = (np.zeros((rows, levels), np.int64) for _ in range(2))
         compute, cycles = (np.zeros(mappings, np.int64) for _ in range(2))
         energy, fits = np.zeros(mappings, np.float64), np.zeros(mappings, np.bool_)
         status = np.zeros(mappings, np.uint8)
-        evaluate_batch(
-            batch.temporal_dims,
-            batch.temporal_bounds,
-            batch.spatial_dims,
-            batch.spatial_bounds,
-            batch.spatial_axes,
-            batch.keeps,
-            *self.tables,
-            tiles,
-            partitions,
-            instances,
-            reads,
-            fills,
-            updates,
-            energies,
-            level_cycles,
-            compute,
-            cycles,
-            energy,
-            fits,
-            status,
-        )
+        counted = (tiles, partitions, instances, reads, fills, updates, energies, level_cycles)
+        evaluate_batch(batch.loops(), batch.keeps, self.tables, (*counted, compute, cycles, energy, fits, status))
         details = (tiles, partitions, reads, fills, updates, energies, instances, level_cycles)
         for number in map(int, np.flatnonzero(status != DONE)):
             nest = batch.nest(self.architecture, number)

@@ -25,6 +25,7 @@ AXES = 5
 DIMS = 8
 ENTRIES = 64
 OUTPUTS = 2
+ROW_BY_ROW = 2
 DONE, TOO_LARGE = 0, 1
 
 
@@ -279,39 +280,14 @@ def _scratch(levels: int, slots: int, spatial_slots: int, fanouts: Array) -> tup
 
 @_helper
 def _evaluate(
-    temporal_dims: Array,
-    temporal_bounds: Array,
-    spatial_dims: Array,
-    spatial_bounds: Array,
-    spatial_axes: Array,
-    keeps: Array,
-    axis_of: Array,
-    scale_of: Array,
-    dims_of: Array,
-    fanouts: Array,
-    capacities: Array,
-    blocks: Array,
-    clusters: Array,
-    read_bandwidths: Array,
-    write_bandwidths: Array,
-    vector_pj: Array,
-    mac_pj: float,
-    tiles_out: Array,
-    partitions_out: Array,
-    instances_out: Array,
-    reads_out: Array,
-    fills_out: Array,
-    updates_out: Array,
-    energies_out: Array,
-    level_cycles_out: Array,
-    compute_out: Array,
-    cycles_out: Array,
-    energy_out: Array,
-    fits_out: Array,
-    status_out: Array,
-    scratch: tuple[Array, ...],
+    loops: tuple[Array, ...], keeps: Array, tables: tuple[Any, ...], out: tuple[Array, ...], scratch: tuple[Array, ...]
 ) -> None:
     """See `evaluate_batch`; `scratch` is memory to work in."""
+    temporal_dims, temporal_bounds, spatial_dims, spatial_bounds, spatial_axes = loops
+    axis_of, scale_of, dims_of, fanouts, capacities, blocks, clusters, read_bandwidths, write_bandwidths = tables[:9]
+    vector_pj, mac_pj = tables[9:]
+    tiles_out, partitions_out, instances_out, reads_out, fills_out, updates_out, energies_out = out[:7]
+    level_cycles_out, compute_out, cycles_out, energy_out, fits_out, status_out = out[7:]
     n, levels, slots = temporal_dims.shape
     spatial_slots = spatial_dims.shape[2]
     detailed = tiles_out.shape[0] == n
@@ -668,72 +644,33 @@ def _evaluate(
 
 
 @_compiled
-def evaluate_batch(
-    temporal_dims: Array,  # uint8 [mapping, level, slot], outer to inner
-    temporal_bounds: Array,  # int64
-    spatial_dims: Array,  # uint8 [mapping, level, slot], outer to inner
-    spatial_bounds: Array,  # int64
-    spatial_axes: Array,  # uint8: 0 x, 1 y, 2 row by row
-    keeps: Array,  # bool [mapping, level, tensor]
-    axis_of: Array,  # int64 [tensor, dim]: axis of the tensor that a dimension walks, -1 none
-    scale_of: Array,  # int64 [tensor, dim]: how far one index goes on it
-    dims_of: Array,  # int64 [tensor, axis, 2]: dimensions that walk an axis, -1 none
-    fanouts: Array,  # int64 [level, 2]
-    capacities: Array,  # int64 [level], -1 unbounded
-    blocks: Array,  # int64 [level]
-    clusters: Array,  # int64 [level]: physical arrays on the chip
-    read_bandwidths: Array,  # float64 [level], infinite if none
-    write_bandwidths: Array,
-    vector_pj: Array,  # float64 [level]
-    mac_pj: float,
-    tiles_out: Array,  # int64 [mapping or 1, level, tensor]
-    partitions_out: Array,
-    instances_out: Array,
-    reads_out: Array,
-    fills_out: Array,
-    updates_out: Array,
-    energies_out: Array,  # float64
-    level_cycles_out: Array,  # int64 [mapping or 1, level]
-    compute_out: Array,  # int64 [mapping]
-    cycles_out: Array,
-    energy_out: Array,  # float64
-    fits_out: Array,  # bool
-    status_out: Array,  # uint8
-) -> None:
-    """Evaluate every mapping; the arrays `*_out` with a first axis of 1 are scratch, not results."""
-    _evaluate(
-        temporal_dims,
-        temporal_bounds,
-        spatial_dims,
-        spatial_bounds,
-        spatial_axes,
-        keeps,
-        axis_of,
-        scale_of,
-        dims_of,
-        fanouts,
-        capacities,
-        blocks,
-        clusters,
-        read_bandwidths,
-        write_bandwidths,
-        vector_pj,
-        mac_pj,
-        tiles_out,
-        partitions_out,
-        instances_out,
-        reads_out,
-        fills_out,
-        updates_out,
-        energies_out,
-        level_cycles_out,
-        compute_out,
-        cycles_out,
-        energy_out,
-        fits_out,
-        status_out,
-        _scratch(temporal_dims.shape[1], temporal_dims.shape[2], spatial_dims.shape[2], fanouts),
-    )
+def evaluate_batch(loops: tuple[Array, ...], keeps: Array, tables: tuple[Any, ...], out: tuple[Array, ...]) -> None:
+    """Evaluate every mapping.
+
+    Parameters
+    ----------
+    loops: temporal_dims uint8 and temporal_bounds int64 [mapping, level, slot], outer to inner; spatial_dims,
+        spatial_bounds, and spatial_axes uint8 (0 x, 1 y, 2 row by row) alike: `MappingBatch.loops`.
+    keeps: bool [mapping, level, tensor].
+    tables: `BatchEvaluator.tables`: axis_of int64 [tensor, dim], the axis of the tensor that a dimension walks (-1
+        none); scale_of int64 [tensor, dim], how far one index goes on it; dims_of int64 [tensor, axis, 2], dimensions
+        that walk an axis (-1 none); fanouts int64 [level, 2]; capacities int64 [level] (-1 unbounded); blocks int64
+        [level]; clusters int64 [level], physical arrays on the chip; read_bandwidths and write_bandwidths float64
+        [level] (infinite if none); vector_pj float64 [level]; mac_pj float.
+    out: tiles, partitions int64 [mapping, level, tensor]; instances int64 [mapping, level]; reads, fills, updates int64
+        and energies float64 [mapping, level, tensor]; level_cycles int64 [mapping, level]; compute, cycles int64,
+        energy float64, fits bool, status uint8 [mapping]. Those with levels are scratch, not results, if their first
+        axis is not that of the mappings.
+    """
+    slots, spatial_slots = loops[0].shape[2], loops[2].shape[2]
+    _evaluate(loops, keeps, tables, out, _scratch(loops[0].shape[1], slots, spatial_slots, tables[3]))
+
+
+@_helper
+def _move(bounds: Array, dim: int, prime: int, kind: int, level: int, to_kind: int, to_level: int) -> None:
+    """Move a prime factor from a place to another."""
+    bounds[kind, level, dim] //= prime
+    bounds[to_kind, to_level, dim] *= prime
 
 
 @_helper
@@ -763,17 +700,7 @@ def descend(
     permutations: Array,  # uint8 [order, dim], outer to inner
     primes: Array,  # int64: all that divide a bound
     keeps: Array,  # bool [1, level, tensor]
-    axis_of: Array,  # from here on as of `evaluate_batch`
-    scale_of: Array,
-    dims_of: Array,
-    fanouts: Array,
-    capacities: Array,
-    blocks: Array,
-    clusters: Array,
-    read_bandwidths: Array,
-    write_bandwidths: Array,
-    vector_pj: Array,
-    mac_pj: float,
+    tables: tuple[Any, ...],  # as of `evaluate_batch`
     target: float,
     most: int,
 ) -> tuple[int, int]:
@@ -782,18 +709,29 @@ def descend(
     A change moves a prime factor from one place to another, or takes another order for a level. It ends when cycles are
     at most `target`, when no change is better, or when `most` mappings are evaluated. Cycles are -1 if nothing fits.
     """
+    scale_of, dims_of, fanouts, capacities = tables[1], tables[2], tables[3], tables[4]
     levels = bounds.shape[1]
-    one, by_tensor = (1, levels, DIMS), (2, levels, 3)
+    one, by_tensor, by_level = (1, levels, DIMS), (2, levels, 3), (2, levels)
     temporal_dims, temporal_bounds = np.zeros(one, np.uint8), np.ones(one, np.int64)
     spatial_dims, spatial_bounds = np.zeros(one, np.uint8), np.ones(one, np.int64)
-    row_by_row = np.full(one, 2, np.uint8)
-    tiles, partitions = np.zeros(by_tensor, np.int64), np.zeros(by_tensor, np.int64)
-    reads, fills, updates = np.zeros(by_tensor, np.int64), np.zeros(by_tensor, np.int64), np.zeros(by_tensor, np.int64)
-    energies, instances = np.zeros(by_tensor, np.float64), np.zeros((2, levels), np.int64)
-    level_cycles = np.zeros((2, levels), np.int64)
-    compute, cycles, energy = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.float64)
+    loops = temporal_dims, temporal_bounds, spatial_dims, spatial_bounds, np.full(one, ROW_BY_ROW, np.uint8)
+    cycles, energy = np.zeros(1, np.int64), np.zeros(1, np.float64)
     fits, status = np.zeros(1, np.bool_), np.zeros(1, np.uint8)
-
+    out = (
+        np.zeros(by_tensor, np.int64),
+        np.zeros(by_tensor, np.int64),
+        np.zeros(by_level, np.int64),
+        np.zeros(by_tensor, np.int64),
+        np.zeros(by_tensor, np.int64),
+        np.zeros(by_tensor, np.int64),
+        np.zeros(by_tensor, np.float64),
+        np.zeros(by_level, np.int64),
+        np.zeros(1, np.int64),
+        cycles,
+        energy,
+        fits,
+        status,
+    )
     scratch = _scratch(levels, DIMS, DIMS, fanouts)
 
     # Places of factors: temporal at every level, spatial where there is a fan-out.
@@ -820,10 +758,10 @@ def descend(
         if change >= moves:
             level, order = (change - moves) // len(permutations), (change - moves) % len(permutations)
             before = orders[level]
-            loops = 0
+            ordered = 0
             for each in range(DIMS):
-                loops += bounds[0, level, each] > 1
-            if order == before or loops < 2:
+                ordered += bounds[0, level, each] > 1
+            if order == before or ordered < 2:
                 level = -1
             else:
                 orders[level] = order
@@ -842,13 +780,11 @@ def descend(
                 steps = steps * prime if from_kind else steps // prime
                 possible = best_cycles < 0 or steps <= best_cycles
             if possible:
-                bounds[from_kind, from_level, dim] //= prime
-                bounds[to_kind, to_level, dim] *= prime
+                _move(bounds, dim, prime, from_kind, from_level, to_kind, to_level)
                 low, high = min(from_level, to_level), max(from_level, to_level)
                 # A spatial loop is inside the tile of its own level.
                 if _overflows(bounds, low, high + 1, keeps, dims_of, scale_of, capacities):
-                    bounds[to_kind, to_level, dim] //= prime
-                    bounds[from_kind, from_level, dim] *= prime
+                    _move(bounds, dim, prime, to_kind, to_level, from_kind, from_level)
                     possible = False
             if not possible:
                 dim, steps = -1, steps_before
@@ -859,39 +795,7 @@ def descend(
                     loop = permutations[orders[each], slot]
                     temporal_dims[0, each, slot], temporal_bounds[0, each, slot] = loop, bounds[0, each, loop]
                     spatial_bounds[0, each, slot] = bounds[1, each, slot]
-            _evaluate(
-                temporal_dims,
-                temporal_bounds,
-                spatial_dims,
-                spatial_bounds,
-                row_by_row,
-                keeps,
-                axis_of,
-                scale_of,
-                dims_of,
-                fanouts,
-                capacities,
-                blocks,
-                clusters,
-                read_bandwidths,
-                write_bandwidths,
-                vector_pj,
-                mac_pj,
-                tiles,
-                partitions,
-                instances,
-                reads,
-                fills,
-                updates,
-                energies,
-                level_cycles,
-                compute,
-                cycles,
-                energy,
-                fits,
-                status,
-                scratch,
-            )
+            _evaluate(loops, keeps, tables, out, scratch)
             evaluated += 1
             better = fits[0] and status[0] == DONE
             if better and best_cycles >= 0:
@@ -903,8 +807,7 @@ def descend(
         elif level >= 0:
             orders[level] = before
         elif dim >= 0:
-            bounds[to_kind, to_level, dim] //= prime
-            bounds[from_kind, from_level, dim] *= prime
+            _move(bounds, dim, prime, to_kind, to_level, from_kind, from_level)
             steps = steps_before
         tried += 1
         change = (change + 1) % changes

@@ -58,7 +58,7 @@ def open_latency(
             neighbourhood.permutations,
             primes,
             keeps[np.newaxis],
-            *evaluator.tables,
+            evaluator.tables,
             target_cycles,
             EVALUATIONS,
         )

@@ -163,7 +163,7 @@ def test_a_descent_from_what_fits_nowhere_says_so() -> None:
     start = outermost_only(layer, architecture, model.neighbourhood)
     keeps = np.array([[[True] * 3, [False, True, True], [True] * 3]])
     primes = np.array([2], np.int64)
-    tables = model.neighbourhood.permutations, primes, keeps, *evaluator.tables
+    tables = model.neighbourhood.permutations, primes, keeps, evaluator.tables
     assert descend(start.bounds, start.orders, *tables, 0.0, 1000)[1] == -1
 
 
