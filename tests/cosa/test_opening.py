@@ -138,7 +138,7 @@ def test_a_descent_gives_what_its_mapping_evaluates_to_and_never_more_than_the_s
                 model.neighbourhood.permutations,
                 primes,
                 keeps,
-                *evaluator.tables,
+                evaluator.tables,
                 0.0,
                 most,
             )
