@@ -81,6 +81,12 @@ class SolverError(CosaError):
     exit_code = 1
 
 
+class InternalError(CosaError):
+    """The program contradicts itself: a fault of this package, never of the input; the message has what to report."""
+
+    exit_code = 70  # EX_SOFTWARE of sysexits.h
+
+
 def nearest_of(word: str, choices: list[str] | tuple[str, ...]) -> str | None:
     """The choice most like `word` (case counts last), or None when nothing is near."""
     near = get_close_matches(word, choices, n=1, cutoff=0.6)

@@ -1,8 +1,10 @@
 """Solve, evaluate exactly, tighten, repeat: the best mapping found and a bound that no mapping of the space is below.
 
 A round solves the program, whose value is a bound; evaluates the mapping it names exactly; descends from there on the
-exact evaluator; and touches every power at the answer, so that the program can't under-estimate that mapping again. The
-rounds end when bound and best meet within the gap, when nothing is left to tighten, or when time is up.
+exact evaluator; and touches every power at the answer, so that the program can't under-estimate that mapping again.
+Where nothing is left to touch, a small program sets the tiles it names aside, after every order and layout of them has
+been evaluated. The rounds end when bound and best meet within the gap, when nothing is left to do, when time is up, or
+when the solver fails: the best mapping and the bound proven until then are the answer.
 
 Energy times cycles is not convex in the two. It is bounded over an interval of cycles by two chords: the logarithm is
 concave, so between its ends it lies above the chord. What the chords lose is a third of a per cent at most on intervals
@@ -15,7 +17,7 @@ cut off from the program, so that the bound is of all that is not listed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from math import exp, inf, log
 from typing import Any
@@ -36,8 +38,14 @@ _FEASIBILITY = 1e-6
 _LATENCY_SHARE = 0.6
 """Of the time limit, where a floor is to be proven as well."""
 
+_EDP_ENERGY_SHARE, _EDP_LATENCY_SHARE = 0.4, 0.2
+"""Of the time limit, for the ends of the intervals that energy times cycles is bounded on."""
+
 _INTERVAL_RATIO = 1.2
-MAX_ROUNDS = 12
+MAX_ROUNDS = 100
+_LARGE_ROUNDS = 12
+"""Of a program that does not set tiles aside: what is not tight by then hardly gets so."""
+
 _TIE_GAP = 0.02
 """Of what settles ties (energy at the least latency): worth one solve, not a proof."""
 
@@ -51,6 +59,10 @@ _PATIENCE = 3
 
 _ROUNDS_EACH = 4
 """More of them for each further mapping asked for."""
+
+
+class _AllSeen(Exception):  # noqa: N818  (not an error: the search is over)
+    """Every mapping of the space has been looked at."""
 
 
 @dataclass
@@ -84,7 +96,10 @@ class Search:
     _floor_cycles: float | None = None
     _least_cycles: float = 0.0
     _main: str = ""
+    _main_floor: bool = False
     _set_aside: bool = False
+    _may_see_all: bool = False
+    _tilings_seen: int | None = None
     _rounds: int = 0
     _evaluations: int = 0
     _started: float = 0.0
@@ -102,20 +117,31 @@ class Search:
         ------
         SolverError: no mapping within the time limit, or the solver failed.
         """
+        self._main_floor = floor
         self._begin(objective)
         if self._is_least(objective) and not self.settle_ties:
             bound, stopped = self._least_cycles, "gap"
         else:
             first = self._rankings[objective].entries[0].answer.figures
             program = self.model.program(first.cycles, first.energy_pj)
-            if objective == "latency":
-                bound, stopped = self._latency(program, floor)
-            else:
-                bound, stopped = {"energy": self._energy, "edp": self._edp}[objective](program)
-        entries = self._rankings[objective].entries
+            self._may_see_all = self.count == 1
+            try:
+                search = {"latency": self._latency, "energy": self._energy, "edp": self._edp}[objective]
+                bound, stopped = search(program)
+            except _AllSeen:
+                bound, stopped = self._rankings[objective].best, "gap"
+            self._may_see_all = False
+            if floor:
+                self._deadline = self._started + self.time_limit_seconds
+                self._floor_cycles = self._floor(program)
+            if objective == "latency" and self.settle_ties and self._tilings_seen is None:
+                self._settle_ties(program)
+        entries, value = self._rankings[objective].entries, self._rankings[objective].best
+        if stopped == "gap" and bound < inf and value > bound * (1 + self.gap) * (1 + 1e-9):
+            stopped = "tight"
         return Outcome(
             answers=[entry.answer for entry in entries],
-            value=self._rankings[objective].best,
+            value=value,
             bound=bound,
             rounds=self._rounds,
             evaluations=self._evaluations,
@@ -124,6 +150,7 @@ class Search:
             best_seconds=entries[0].seconds,
             stopped_by=stopped,
             floor_cycles=self._floor_cycles,
+            tilings_seen=self._tilings_seen,
         )
 
     def front(self, points: int) -> tuple[list[FrontPoint], str]:
@@ -139,11 +166,10 @@ class Search:
         self._begin("latency")
         first = self._rankings["latency"].entries[0].answer.figures
         program = self.model.program(first.cycles, first.energy_pj)
-        share = self.time_limit_seconds / (points + 2)
         reasons = []
 
         def until(phases: int) -> None:
-            self._deadline = self._started + share * phases
+            self._until(phases / (points + 2))
 
         until(1)
         _, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
@@ -171,7 +197,7 @@ class Search:
             bound, cap = max((bound, cap) for cap, bound in bounds if cap >= answer.figures.cycles)
             most = answer.figures.cycles if cap == inf else cap
             found.append(FrontPoint(answer, most, min(bound, answer.figures.energy_pj)))
-        return found, next((reason for reason in ("time", "tight") if reason in reasons), "gap")
+        return found, _worst(reasons)
 
     def _begin(self, objective: str) -> None:
         self._started = time.perf_counter()
@@ -193,30 +219,30 @@ class Search:
         best = self._rankings[objective].best
         return objective == "latency" and self.count == 1 and best <= self._least_cycles * (1 + self.gap)
 
+    def _until(self, share: float) -> None:
+        """Let the phase that follows end after a share of the time limit."""
+        self._deadline = self._started + share * self.time_limit_seconds
+
     def _elapsed(self) -> float:
         return time.perf_counter() - self._started
 
     # Objectives
 
-    def _latency(self, program: CostProgram, floor: bool) -> tuple[float, str]:
-        whole = self._deadline
-        if floor:
-            self._deadline = self._started + _LATENCY_SHARE * self.time_limit_seconds
+    def _latency(self, program: CostProgram) -> tuple[float, str]:
         if self._is_least("latency"):
-            bound, stopped = self._least_cycles, "gap"
-        else:
-            self._touch_at(program, program.cycles, self._best("latency"))
-            bound, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
-            bound = max(bound, self._least_cycles)
-        self._deadline = whole
-        if floor:
-            self._floor_cycles = self._floor(program)
-        if self.settle_ties:
-            cycles = self._rankings["latency"].best
-            program.require(program.cycles <= cycles / program.cycles_unit * (1 + 1e-9) + _FEASIBILITY)
-            self.model.keep_loads(program, self._best("latency"))
-            self._minimise(program, program.energy, program.energy_unit_pj, "latency", _TIE_GAP, cycles, rounds=1)
-        return bound, stopped
+            return self._least_cycles, "gap"
+        if self._main_floor:
+            self._until(_LATENCY_SHARE)
+        self._touch_at(program, program.cycles, self._best("latency"))
+        bound, stopped = self._minimise(program, program.cycles, program.cycles_unit, "latency")
+        return max(bound, self._least_cycles), stopped
+
+    def _settle_ties(self, program: CostProgram) -> None:
+        """Of the fastest mappings look for the one with the least energy."""
+        cycles = self._rankings["latency"].best
+        program.require(program.cycles <= cycles / program.cycles_unit * (1 + 1e-9) + _FEASIBILITY)
+        self.model.keep_loads(program, self._best("latency"))
+        self._minimise(program, program.energy, program.energy_unit_pj, "latency", _TIE_GAP, cycles, rounds=1)
 
     def _floor(self, program: CostProgram) -> float:
         """Cycles that no mapping of the space can run below (network model: whatever is predicted).
@@ -235,7 +261,8 @@ class Search:
         return self._rankings[objective].entries[0].answer.point
 
     def _energy(self, program: CostProgram) -> tuple[float, str]:
-        return self._minimise(program, program.energy, program.energy_unit_pj, "energy")
+        bound, stopped = self._minimise(program, program.energy, program.energy_unit_pj, "energy")
+        return max(bound, self.model.least_energy_pj()), stopped
 
     def _edp(self, program: CostProgram) -> tuple[float, str]:
         gap = self.gap
@@ -247,21 +274,29 @@ class Search:
             found, stopped = self._rounds_of(program, program.energy, missing, "edp", gap)
             if self._edp_value() == inf:
                 return found if found == inf else 0.0, stopped
-        least_energy, stopped = self._minimise(program, program.energy, program.energy_unit_pj, "energy", gap / 4)
-        least_cycles, _ = self._minimise(program, program.cycles, program.cycles_unit, "latency", gap / 4)
-        low, bound = least_cycles, inf
+        whole = self._deadline
+        self._until(_EDP_ENERGY_SHARE)
+        least_energy, of_energy = self._minimise(program, program.energy, program.energy_unit_pj, "energy", gap / 4)
+        least_energy = max(least_energy, self.model.least_energy_pj())
+        self._until(_EDP_ENERGY_SHARE + _EDP_LATENCY_SHARE)
+        least_cycles, of_cycles = self._minimise(program, program.cycles, program.cycles_unit, "latency", gap / 4)
+        self._deadline = whole
+        reasons = {of_energy, of_cycles}
+        # Every mapping takes a cycle at least.
+        low, bound = max(least_cycles, self._least_cycles, 1.0), inf
         while low * least_energy < self._edp_value() / (1 + gap):
             if self._time_is_up():
                 return min(bound, low * least_energy), "time"
             most = self._edp_value() / least_energy
             high = min(most, low * _INTERVAL_RATIO)
             found, stopped = self._chords(program, low, high, least_energy)
+            reasons.add(stopped)
             bound, low = min(bound, found), high
             if high >= most:
                 break
         else:
             bound = min(bound, low * least_energy)
-        return bound, stopped if self._edp_value() / bound - 1 > gap else "gap"
+        return bound, "gap" if self._edp_value() <= bound * (1 + gap) else _worst(reasons)
 
     def _edp_value(self) -> float:
         return self._value("edp")
@@ -324,7 +359,9 @@ class Search:
         self._set_objective(program, expression)
         score = SCORES[objective] if at_most_cycles is None else _energy_within(at_most_cycles)
         bound, margin = 0.0, _FEASIBILITY * (len(program.powers) + 10)
-        for _ in range(rounds or self.rounds + _ROUNDS_EACH * (self.count - 1)):
+        large = len(program.counts) > _SMALL_COUNTS
+        most = min(self.rounds, _LARGE_ROUNDS) if large else self.rounds
+        for _ in range(rounds or most + _ROUNDS_EACH * (self.count - 1)):
             if self._time_is_up():
                 return bound, "time"
             result = self._better_than(program, expression, value(), gap)
@@ -336,7 +373,9 @@ class Search:
                 bound = max(bound, min(proven, value()) if self._set_aside else proven)
             if not result.has_solution:
                 # Infeasible: nothing is better than the best known, or than the mapping that the rows were made from.
-                return (max(bound, value()), "gap") if result.status == "infeasible" else (bound, "time")
+                if result.status == "infeasible":
+                    return max(bound, value()), "gap"
+                return bound, "time" if result.status == "no_solution_in_time" else "failed"
             factors = program.decode_bounds()
             point = self.model.neighbourhood.point(factors, program.orders.innermost(), program.decode_keeps())
             self._consider(point, score)
@@ -348,15 +387,17 @@ class Search:
                 return bound, "gap"
             refined = sum(power.refine() for power in program.powers)
             listed = self.count > 1 and objective == self._main and self._rankings[objective].holds(point)
-            large = len(program.counts) > _SMALL_COUNTS
             if refined == 0 or listed:
                 if result.status != "optimal" and not listed:
                     return bound, "time"
                 if not listed and large:
                     return bound, "tight"
-                # The program is exact up to what it does not model, or has named what is on the list already: set these
-                # tiles aside, with their best orders.
-                self._consider_all_orders(point)
+                if not listed and self._may_see_all:
+                    self._see_all()
+                # The program is exact up to what it under-estimates, or has named what is on the list already: set these
+                # tiles aside, once the best of all their orders and layouts is known.
+                if not self._consider_all_nests(point) and not listed:
+                    return bound, "tight"
                 program.exclude(factors)
                 self._set_aside = True
             elif large and self.count == 1 and value() == best and before > 0:
@@ -392,18 +433,19 @@ class Search:
         return result
 
     def _solve(self, program: CostProgram, gap: float) -> SolverResult:
-        left = max(0.05, self._deadline - time.perf_counter())
-        # A restart costs more than it saves on programs of this size.
-        result = solve(
-            program.model,
-            time_limit_seconds=left,
-            gap=gap / 4,
-            seed=self.seed,
-            threads=self.threads,
-            restarts=False,
-        )
-        if result.status in ("failed", "unbounded"):
-            raise SolverError(f"the solver ended without an answer ({result.detail})")
+        """Solve; what presolve makes of a program within its tolerances is not the last word where that has no answer."""
+        for presolve in (True, False):
+            result = solve(
+                program.model,
+                time_limit_seconds=max(0.05, self._deadline - time.perf_counter()),
+                gap=gap / 4,
+                seed=self.seed,
+                threads=self.threads,
+                restarts=False,  # costs more than it saves on programs of this size
+                presolve=presolve,
+            )
+            if result.status not in ("failed", "unbounded", "infeasible"):
+                break
         return result
 
     def _consider(self, point: Point, score: Score) -> None:
@@ -422,10 +464,36 @@ class Search:
             ranking.offer(kept)
         self._front.offer(kept)
 
-    def _consider_all_orders(self, point: Point) -> None:
-        """Keep the best of a mapping's tiles over all orders of the table, whatever is minimised later."""
-        for ordered in self.model.best_orders(point):
-            self._keep(ordered)
+    def _see_all(self) -> None:
+        """Where the space is small, look at every mapping that could be better: then the best known is the best.
+
+        Raises
+        ------
+        _AllSeen: all have been looked at.
+        """
+        self._may_see_all = False
+        tilings = self.model.every_tiling()
+        if tilings is None:
+            return
+        ranking = self._rankings[self._main]
+        # Tilings whose compute alone takes longer need no look.
+        each_cycle = {"latency": 1.0, "energy": 0.0, "edp": self.model.least_energy_pj()}[self._main]
+        each_cycle *= self.model.compute_bounds_cycles
+        for compute_cycles, point in tilings:
+            if self._time_is_up():
+                return
+            if compute_cycles * each_cycle <= ranking.best:
+                self._consider_all_nests(point)
+        self._tilings_seen = len(tilings)
+        raise _AllSeen
+
+    def _consider_all_nests(self, point: Point) -> bool:
+        """Keep the best of a mapping's tiles over all orders and layouts, whatever is minimised later; False where there
+        are too many to look at."""
+        nests = self.model.best_nests(point)
+        for nest in nests or ():
+            self._keep(nest)
+        return nests is not None
 
     def _widen(self) -> None:
         """Look at the neighbours of all mappings on the list, in the best of their orders."""
@@ -438,7 +506,7 @@ class Search:
             for candidate in self.model.candidates(entry.answer.point, score, self.count):
                 self._keep(candidate)
                 if ranking.holds(candidate):
-                    self._consider_all_orders(candidate)
+                    self._consider_all_nests(candidate)
 
     def _value(self, objective: str) -> float:
         """What a bound has to meet: the best, of the objective asked for the last on the list."""
@@ -447,6 +515,11 @@ class Search:
 
     def _time_is_up(self) -> bool:
         return time.perf_counter() >= self._deadline
+
+
+def _worst(reasons: Collection[str]) -> str:
+    """Why a search in several parts stopped short, of their reasons."""
+    return next((reason for reason in ("failed", "time", "slow", "tight") if reason in reasons), "gap")
 
 
 def _energy_within(cycles: float) -> Score:

@@ -18,8 +18,11 @@ from cosa.analytical.published_batch import PublishedEvaluator
 from cosa.analytical.published_machine import published_rules, require_published
 from cosa.arch import Architecture
 from cosa.keeping import Bypass, Keeping
-from cosa.mappers.least import Parallel, least_cycles, most_parallel
-from cosa.mappers.neighbours import INNERMOST, Neighbourhood, Point, Points
+from cosa.mappers.confirm import figures_of
+from cosa.mappers.every import MOST_NESTS as MOST_NESTS_IN_ALL
+from cosa.mappers.every import every_tiling, in_batches
+from cosa.mappers.least import Parallel, least_cycles, least_energy_pj, most_parallel
+from cosa.mappers.neighbours import INNERMOST, Array, Neighbourhood, Point, Points
 from cosa.mappers.opening import open_latency
 from cosa.mappers.polish import Evaluator, Score, polish
 from cosa.mapping_rules import MappingRules
@@ -29,6 +32,7 @@ from cosa.mip.network_program import NetworkProgram
 from cosa.mip.orders import Orders
 from cosa.mip.powers import Power
 from cosa.mip.published_program import PublishedProgram
+from cosa.schedule import Schedule
 from cosa.workload import DIMS, Dim, Layer
 
 
@@ -88,6 +92,8 @@ class CostModel(Protocol):
     """What the certified search needs of a model."""
 
     neighbourhood: Neighbourhood
+    compute_bounds_cycles: bool
+    """Whether a mapping takes as many cycles as it computes, at least."""
 
     def figures(self, point: Point) -> Figures | None:
         """Exact figures, None where the mapping does not fit."""
@@ -95,8 +101,13 @@ class CostModel(Protocol):
     def descend(self, point: Point, score: Score, until: float | None) -> tuple[Point, int]:
         """A mapping at least as good, and how many were evaluated."""
 
-    def best_orders(self, point: Point) -> list[Point]:
-        """A mapping's tiles in all orders that no other beats in both cycles and energy; none if they do not fit."""
+    def best_nests(self, point: Point) -> list[Point] | None:
+        """Of all orders and layouts of a mapping's tiles those that no other beats in both cycles and energy; none if
+        they do not fit, None if there are too many to look at."""
+
+    def every_tiling(self) -> list[tuple[float, Point]] | None:
+        """(cycles of compute, mapping) of every tiling that fits, the fewest cycles first; None if there are too many
+        nests to look at all."""
 
     def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
         """The best of a mapping's neighbours that fit, at most so many, each of other tiles."""
@@ -107,11 +118,28 @@ class CostModel(Protocol):
     def least_cycles(self) -> float:
         """Cycles that no mapping is below, as far as is known without a program (0: nothing is)."""
 
+    def least_energy_pj(self) -> float:
+        """Energy that no mapping is below, as far as is known without a program."""
+
     def keep_loads(self, program: CostProgram, point: Point) -> None:
         """Fix in a program what a mapping's cycles come from, where it is known which factors that are."""
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
         """The program of the layer."""
+
+
+MOST_NESTS = 20_000
+"""Nests of the same tiles up to which all are evaluated."""
+
+
+def _front(cycles: Array, energy_pj: Array) -> list[tuple[float, float, int]]:
+    """(cycles, energy, number) of those that no other beats in both."""
+    found, least = [], np.inf
+    for at in map(int, np.lexsort((energy_pj, cycles))):
+        if energy_pj[at] < least:
+            least = float(energy_pj[at])
+            found.append((float(cycles[at]), least, at))
+    return found
 
 
 class AnalyticalModel:
@@ -123,6 +151,8 @@ class AnalyticalModel:
     rules: what mappings must keep to.
     bypass: whether what levels keep is fixed or chosen.
     """
+
+    compute_bounds_cycles = True
 
     def __init__(
         self,
@@ -168,19 +198,32 @@ class AnalyticalModel:
         found = polish(self.evaluator(point), self.neighbourhood, point, score, until=until)
         return found.point, found.evaluations
 
-    def best_orders(self, point: Point) -> list[Point]:
+    def best_nests(self, point: Point) -> list[Point] | None:
         """See `CostModel`."""
-        points = Points.of(point, self.neighbourhood.all_orders(point))
-        result = self.evaluator(point).evaluate(self.neighbourhood.batch(points), detail=False)
-        if not result.fits[0]:
-            return []
-        found: list[Point] = []
-        least = np.inf
-        for at in np.lexsort((result.energy_pj, result.cycles)):
-            if result.energy_pj[at] < least:
-                least = float(result.energy_pj[at])
-                found.append(points[at])
-        return found
+        if self.neighbourhood.count_nests(point) > MOST_NESTS:
+            return None
+        found: list[tuple[float, float, Point]] = []
+        for points in self.neighbourhood.every_nest(point):
+            result = self.evaluator(point).evaluate(self.neighbourhood.batch(points), detail=False)
+            if not result.fits[0]:
+                return []
+            found += [(*pair, points[at]) for *pair, at in _front(result.cycles, result.energy_pj)]
+        return [found[at][2] for *_, at in _front(*(np.array(column) for column in list(zip(*found, strict=True))[:2]))]
+
+    def every_tiling(self) -> list[tuple[float, Point]] | None:
+        """See `CostModel`: without padding."""
+        tilings = None if self.bounds else every_tiling(self.layer, self.neighbourhood)
+        found: list[tuple[float, Point]] = []
+        nests = 0
+        for some, points in in_batches(tilings or []):
+            result = self.evaluator(some[0]).evaluate(self.neighbourhood.batch(points), detail=False)
+            fitting = [(float(result.compute_cycles[at]), some[at]) for at in map(int, np.flatnonzero(result.fits))]
+            counts = [self.neighbourhood.count_nests(point) for _, point in fitting]
+            nests += sum(counts)
+            if nests > MOST_NESTS_IN_ALL or max(counts, default=0) > MOST_NESTS:
+                return None
+            found += fitting
+        return None if tilings is None else sorted(found, key=lambda each: each[0])
 
     def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
         """See `CostModel`."""
@@ -212,6 +255,14 @@ class AnalyticalModel:
         """See `CostModel`: without padding, which could let more MAC units work."""
         return 0.0 if self.bounds else least_cycles(self.layer, self.architecture, self.parallel.units)
 
+    def least_energy_pj(self) -> float:
+        """See `CostModel`."""
+        return least_energy_pj(self.layer, self.architecture)
+
+    def nest_cycles(self, schedule: Schedule) -> float:
+        """Cycles of a schedule in this model."""
+        return figures_of(schedule)[0]
+
     def keep_loads(self, program: CostProgram, point: Point) -> None:
         """See `CostModel`: cycles may come from any level."""
 
@@ -234,7 +285,22 @@ class AnalyticalModel:
         )
 
 
-class NetworkModel(AnalyticalModel):
+class _PredictedModel(AnalyticalModel):
+    """A model whose cycles are predicted."""
+
+    compute_bounds_cycles = False
+
+    def nest_cycles(self, schedule: Schedule) -> float:
+        """See `AnalyticalModel`."""
+        evaluator = self.make_evaluator(schedule.padded_layer)
+        return float(evaluator.evaluate(MappingBatch.of([schedule.nest]), detail=False).cycles[0])
+
+    def least_cycles(self) -> float:
+        """See `CostModel`: what is predicted may be less than what is possible."""
+        return 0.0
+
+
+class NetworkModel(_PredictedModel):
     """The simulated machine: cycles are predicted from its loads, energies are those of the analytical model.
 
     Parameters
@@ -269,10 +335,6 @@ class NetworkModel(AnalyticalModel):
         network = NetworkEvaluator(layer, self.architecture)
         return float(network.floor_cycles(network.loads(batch), self.constants.dram_bytes_per_cycle)[0])
 
-    def least_cycles(self) -> float:
-        """See `CostModel`: what is predicted may be less than what is possible."""
-        return 0.0
-
     def keep_loads(self, program: CostProgram, point: Point) -> None:
         """See `CostModel`: the loops from the mesh on outward; ties are settled by those inside a PE."""
         fix_counts(program, point, self.architecture.mesh_level)
@@ -296,7 +358,7 @@ class _Predicted:
         return replace(self._analytical.evaluate(batch, detail), cycles=self._predict(batch))
 
 
-class PublishedModel(AnalyticalModel):
+class PublishedModel(_PredictedModel):
     """The machine of the published simulator: cycles of its replay are predicted from its generator's transactions,
     energies are those of the analytical model.
 
@@ -326,10 +388,6 @@ class PublishedModel(AnalyticalModel):
     def floor_cycles(self, point: Point) -> float:
         """See `CostModel`: not known apart from the prediction."""
         return inf
-
-    def least_cycles(self) -> float:
-        """See `CostModel`: what is predicted may be less than what is possible."""
-        return 0.0
 
     def make_evaluator(self, layer: Layer) -> _Predicted:
         """See `AnalyticalModel`."""

@@ -81,6 +81,14 @@ def least_cycles(layer: Layer, architecture: Architecture, units: int) -> float:
     return cycles
 
 
+def least_energy_pj(layer: Layer, architecture: Architecture) -> float:
+    """Energy that no mapping is below in Timeloop's convention: every MAC, every word at the outermost level once."""
+    outermost = len(architecture.levels) - 1
+    each = vector_access_energy_pj(architecture, outermost) / architecture.levels[outermost].block_words
+    words = sum(touched_words(layer, tensor, layer.bounds) for tensor in TENSORS)
+    return layer.macs * mac_energy_pj(architecture) + words * each
+
+
 def least(layer: Layer, architecture: Architecture, objective: str, keeping: Keeping) -> float:
     """What no schedule is below in cycles, pJ or their product by the convention ``exact``, whatever its tiles."""
     top = architecture.levels[-1]

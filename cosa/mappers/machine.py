@@ -15,8 +15,9 @@ from cosa.constraints import Constraints
 from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
 from cosa.keeping import BYPASSES, Bypass, as_array, differences
 from cosa.mappers.certified import MAX_ROUNDS, Search
+from cosa.mappers.confirm import confirm, figures_of
 from cosa.mappers.feasible import feasible_point
-from cosa.mappers.figures import AnalyticalModel, NetworkModel, PublishedModel, padded_size
+from cosa.mappers.figures import AnalyticalModel, Figures, NetworkModel, PublishedModel, padded_size
 from cosa.mappers.neighbours import Point
 from cosa.mappers.opening import starting_points
 from cosa.mappers.padding import padding_choices, padding_hint
@@ -79,7 +80,16 @@ class _Task:
             figures |= {"bypass": "chosen", "notes": (*provenance.notes, note)}
         provenance = provenance.model_copy(update=figures)
         padded = padded_size(self.layer, answer.point)
-        return Schedule.make(self.layer, self.architecture, nest, provenance, timing, padded)
+        schedule = Schedule.make(self.layer, self.architecture, nest, provenance, timing, padded)
+        found = Figures(self.model.nest_cycles(schedule), figures_of(schedule)[1])
+        stated = {
+            "cycles": (answer.figures.cycles, found.cycles),
+            "energy": (answer.figures.energy_pj, found.energy_pj),
+        }
+        objective = "energy" if provenance.objective == "pareto" else provenance.objective
+        if objective is not None and provenance.objective_value is not None:
+            stated[objective] = provenance.objective_value, found.value(objective)[0]
+        return confirm(schedule, stated)
 
     def provenance(
         self, objective: str, stopped_by: str, value: float, bound: float, notes: Sequence[str], solved: bool = True
@@ -92,9 +102,10 @@ class _Task:
             "tight": "nothing was left to tighten in the program",
             "slow": "further rounds would hardly have moved the bound",
             "time": "time was up",
+            "failed": "the solver ended without an answer",
         }
         stopped = [f"stopped because {why[stopped_by]}"] if stopped_by in why else []
-        statuses = {"time": "time_limit", "tight": "relaxed", "slow": "relaxed"}
+        statuses = {"time": "time_limit", "tight": "relaxed", "slow": "relaxed", "failed": "failed"}
         return Provenance(
             mapper="cosa",
             version=version(),
@@ -113,8 +124,8 @@ class _Task:
         """The space that bounds cover."""
         padding = ", ".join(f"{dim} of {' or '.join(map(str, sizes))}" for dim, sizes in self.bounds.items())
         accounting = {
-            "analytical": "Timeloop's accounting, words not rounded up to blocks, no reads from neighbours",
-            "network": "the predicted cycles of the simulated machine",
+            "analytical": "Timeloop's accounting",
+            "network": "the predicted cycles of the simulated machine, energy in Timeloop's accounting",
             "published-machine": "the predicted cycles of the published simulator's machine and dataflow",
         }[self.name]
         if self.name == "published-machine":
@@ -352,6 +363,8 @@ def map_layer(
     nest = task.nest(outcome.answer)
     if not pad_percent and objective != "energy":
         notes += padding_hint(layer, architecture, nest, outcome.answer.figures.cycles)
+    if outcome.tilings_seen is not None:
+        notes.append(f"proven by looking at all {outcome.tilings_seen:,} tilings that fit, in every order and layout")
     without_program = outcome.rounds == 0 and outcome.stopped_by == "gap"
     if without_program:
         notes.append(_NO_PROGRAM)

@@ -1,16 +1,18 @@
 """Mappings as small arrays, and all neighbours of one: what searches over mappings step through.
 
-A mapping is the bounds of its temporal and spatial loops, [level, dimension] each, and an order of every level's
-temporal loops. Neighbours differ by one prime factor moved between two places, by two factors exchanged, or by one
-level's order.
+A mapping is the bounds of its temporal and spatial loops, [level, dimension] each, an order of every level's temporal
+loops and a layout of its spatial ones. Neighbours differ by one prime factor moved between two places, by two factors
+exchanged, or by one level's order; their spatial loops are laid out anew. What is evaluated (`Neighbourhood.batch`) and
+what is written (`Neighbourhood.nest`) are made from one layout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import product
+from itertools import islice, permutations, product
+from math import factorial, prod
 from typing import Any
 
 import numpy as np
@@ -19,16 +21,15 @@ import numpy.typing as npt
 from cosa.analytical.batch import SPATIAL_AXES, MappingBatch
 from cosa.arch import Architecture
 from cosa.keeping import Keeping, as_array
+from cosa.mappers.arrangements import Layout, arrangements
 from cosa.mappers.nests import split_over_axes
 from cosa.mapping_rules import Block, MappingRules
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import Kind, order
-from cosa.schedule import Axis, Loop, ScheduleLevel
+from cosa.schedule import Loop, ScheduleLevel
 from cosa.workload import DIMS, TENSORS, Dim, Tensor
 
 Array = npt.NDArray[Any]
-
-_ROW_MAJOR = SPATIAL_AXES.index("row_major")
 
 INNERMOST: tuple[tuple[Dim, ...], ...] = (
     ("P", "Q", "N"),
@@ -61,31 +62,35 @@ def _permutation(innermost: tuple[Dim, ...]) -> tuple[int, ...]:
 @dataclass(frozen=True)
 class Point:
     """One mapping: `bounds` int64 [2 (temporal, spatial), level, dimension], `orders` numbers in a table of orders,
-    `keeps` bool [level, tensor] (None: what the neighbourhood's levels keep by default)."""
+    `keeps` bool [level, tensor] (None: what the neighbourhood's levels keep by default), `layouts` of the spatial loops by
+    level (None: as the neighbourhood lays them out)."""
 
     bounds: Array
     orders: Array
     keeps: Array | None = None
+    layouts: tuple[Layout, ...] | None = None
 
     @property
     def tiles(self) -> bytes:
-        """What tells mappings apart, whatever their orders: factors, and what levels keep."""
+        """What tells mappings apart, whatever their orders and layouts: factors, and what levels keep."""
         return self.bounds.tobytes() + (b"" if self.keeps is None else self.keeps.tobytes())
 
 
 @dataclass(frozen=True)
 class Points:
-    """Several mappings: the arrays of `Point` with a first axis over them."""
+    """Several mappings: the arrays of `Point` with a first axis over them; `layouts` is that of all."""
 
     bounds: Array
     orders: Array
     keeps: Array | None = None
+    layouts: tuple[Layout, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.bounds)
 
     def __getitem__(self, number: int) -> Point:
-        return Point(self.bounds[number], self.orders[number], None if self.keeps is None else self.keeps[number])
+        keeps = None if self.keeps is None else self.keeps[number]
+        return Point(self.bounds[number], self.orders[number], keeps, self.layouts)
 
     @staticmethod
     def of(point: Point, orders: Array | None = None) -> Points:
@@ -93,7 +98,7 @@ class Points:
         orders = point.orders[np.newaxis] if orders is None else orders
         count = len(orders)
         keeps = None if point.keeps is None else np.repeat(point.keeps[np.newaxis], count, axis=0)
-        return Points(np.repeat(point.bounds[np.newaxis], count, axis=0), orders, keeps)
+        return Points(np.repeat(point.bounds[np.newaxis], count, axis=0), orders, keeps, point.layouts)
 
 
 class Neighbourhood:
@@ -123,7 +128,9 @@ class Neighbourhood:
             self._choices[level] = tuple(table.index(order) for order in choices)
         self.innermost = tuple(table)
         self.permutations = np.array([_permutation(dims) for dims in self.innermost], np.uint8)
+        self._numbers = {tuple(map(int, order)): number for number, order in enumerate(self.permutations)}
         self._instances = [x * y for x, y in (architecture.fanout(level) for level in self._levels)]
+        self._layouts: dict[tuple[int, bytes], Layout] = {}
 
     @cached_property
     def _levels(self) -> range:
@@ -179,9 +186,8 @@ class Neighbourhood:
                 for dim in self.permutations[point.orders[level]]
                 if temporal[dim] > 1
             ]
-            along: dict[Dim, int] = {DIMS[dim]: int(spatial[dim]) for dim in np.flatnonzero(spatial > 1)}
-            for name, bound, axis in self._placed(level, along):
-                loops.append(Loop(dim=name, bound=bound, kind="spatial", axis=axis))
+            layout = self._layout(level, spatial) if point.layouts is None else point.layouts[level]
+            loops += [Loop(dim=name, bound=bound, kind="spatial", axis=axis) for name, bound, axis in layout]
             found.append(ScheduleLevel(level=entry.name, keeps=self._kept(point, level), loops=tuple(loops)))
         return tuple(found[::-1])
 
@@ -191,13 +197,18 @@ class Neighbourhood:
         entry = self.architecture.levels[level]
         return tuple(tensor for tensor in (*entry.keeps, *entry.may_keep) if kept[TENSORS.index(tensor)])
 
-    def _placed(self, level: int, along: dict[Dim, int]) -> list[tuple[Dim, int, Axis]]:
-        if not along:
-            return []
-        if level not in self.rules.axes:
-            return split_over_axes(along, *self.architecture.fanout(level))
-        x, _ = self.rules.axes[level]
-        return [(dim, along[dim], "x" if dim in x else "y") for dim in order(list(along), ())]
+    def _layout(self, level: int, spatial: Array) -> Layout:
+        """Where spatial loops (bounds by dimension) run at a level: along x and y where they fit so."""
+        key = level, spatial.tobytes()
+        if key not in self._layouts:
+            along: dict[Dim, int] = {DIMS[dim]: int(spatial[dim]) for dim in np.flatnonzero(spatial > 1)}
+            if level in self.rules.axes:
+                x, _ = self.rules.axes[level]
+                laid: Layout = tuple((dim, along[dim], "x" if dim in x else "y") for dim in order(list(along), ()))
+            else:
+                laid = tuple(split_over_axes(along, *self.architecture.fanout(level))) if along else ()
+            self._layouts[key] = laid
+        return self._layouts[key]
 
     def allows(self, bounds: Array) -> Array:
         """Which mappings keep to the rules; bounds [n, 2, level, dimension]."""
@@ -253,16 +264,78 @@ class Neighbourhood:
             swapped[number][other] ^= True
         return np.concatenate([found, swapped])
 
-    def all_orders(self, point: Point) -> Array:
-        """Every combination of orders of the levels that differ for a mapping's loops, [n, level]."""
-        choices = []
+    def count_nests(self, point: Point) -> int:
+        """How many nests `every_nest` has, at most."""
+        orders = (
+            factorial(int((point.bounds[0, level] > 1).sum())) if self._order_matters(level) else 1
+            for level in self._levels
+        )
+        return prod(orders) * prod(len(choices) for choices in self._layout_choices(point))
+
+    def every_nest(self, point: Point, most: int = 4096) -> Iterator[Points]:
+        """The factors of a mapping in every order of every level, and every layout that can change a count, in batches
+        of at most so many."""
+        choices = [self._order_choices(level, point) for level in self._levels]
+        for layouts in product(*self._layout_choices(point)):
+            every = product(*choices)
+            while orders := list(islice(every, most)):
+                yield Points.of(Point(point.bounds, point.orders, point.keeps, layouts), np.array(orders, np.int64))
+
+    def _order_matters(self, level: int) -> bool:
+        """Around the MACs order matters only where a MAC has neighbours to take words from."""
+        return level > 0 or self._instances[0] > 1
+
+    def _order_choices(self, level: int, point: Point) -> list[int]:
+        """Numbers of all orders of a level that differ for a mapping's loops and keep to the rules."""
+        if not self._order_matters(level):
+            return [int(point.orders[level])]
+        loops = [int(dim) for dim in np.flatnonzero(point.bounds[0, level] > 1)]
+        blocks = [[DIMS.index(dim) for dim in block] for block in self.rules.blocks.get(level, ())]
+        named = [dim for block in blocks for dim in block]
+        parts = [[dim for dim in loops if dim not in named]]
+        parts += [[dim for dim in loops if dim in block] for block in reversed(blocks)]
+        others = [dim for dim in range(len(DIMS)) if dim not in loops]
+        return [
+            self._number_of((*others, *(dim for part in chosen for dim in part)))
+            for chosen in product(*(permutations(part) for part in parts))
+        ]
+
+    def _number_of(self, outer_to_inner: tuple[int, ...]) -> int:
+        """The number of an order; one that the table does not have is added to it."""
+        if outer_to_inner not in self._numbers:
+            self._numbers[outer_to_inner] = len(self.permutations)
+            self.permutations = np.concatenate([self.permutations, np.array([outer_to_inner], np.uint8)])
+        return self._numbers[outer_to_inner]
+
+    def _layout_choices(self, point: Point) -> list[list[Layout]]:
+        """By level, the layouts that can change a count: all where neighbours may have each other's words."""
+        found = []
         for level in self._levels:
-            loops = point.bounds[0, level] > 1
-            distinct: dict[tuple[int, ...], int] = {}
-            for number in self._choices[level]:
-                distinct.setdefault(tuple(int(dim) for dim in self.permutations[number] if loops[dim]), number)
-            choices.append(list(distinct.values()))
-        return np.array(list(product(*choices)), np.int64)
+            spatial = point.bounds[1, level]
+            choices = [self._layout(level, spatial)]
+            if self._may_link(point, level):
+                along = {DIMS[dim]: int(spatial[dim]) for dim in np.flatnonzero(spatial > 1)}
+                every = arrangements(along, *self.architecture.fanout(level), self.rules.axes.get(level))
+                choices += [layout for layout in every if layout != choices[0]]
+            found.append(choices)
+        return found
+
+    def _may_link(self, point: Point, level: int) -> bool:
+        """Whether instances below a level may take words from neighbours in Timeloop's accounting.
+
+        Words of a MAC can stay where they are, and its neighbour have them. Elsewhere words can be a neighbour's only on
+        an axis of the inputs that both an output and a filter loop walk, one of them over time
+        (`cosa.mip.links`).
+        """
+        spatial = {DIMS[dim] for dim in np.flatnonzero(point.bounds[1, level] > 1)}
+        if len(spatial) < 2 or level == 0:
+            return len(spatial) > 1
+        temporal = {DIMS[dim] for dim in np.flatnonzero((point.bounds[0, level:] > 1).any(axis=0))}
+        return any(
+            one in temporal and (other in spatial or other in temporal)
+            for pair in (("P", "R"), ("Q", "S"))
+            for one, other in (pair, pair[::-1])
+        )
 
     def _places(self) -> list[tuple[int, int]]:
         return [(kind, level) for level in self._levels for kind in (0, 1) if kind == 0 or self._instances[level] > 1]
@@ -302,18 +375,42 @@ class Neighbourhood:
         return fits
 
     def batch(self, points: Points) -> MappingBatch:
-        """Mappings as the batch evaluator takes them; spatial loops run row by row over the instances."""
-        mappings, levels, dims = len(points), len(self._levels), len(DIMS)
+        """Mappings as the batch evaluator takes them, with the spatial loops laid out as `nest` writes them."""
+        mappings, levels = len(points), len(self._levels)
         temporal_dims = self.permutations[points.orders]
         keeps = self._default_keeps if points.keeps is None else points.keeps
+        spatial = (mappings, levels, 2 * len(DIMS))
+        dims, bounds, axes = np.zeros(spatial, np.uint8), np.ones(spatial, np.int64), np.zeros(spatial, np.uint8)
+        widest = 1
+        for level in self._levels:
+            if self._instances[level] == 1:
+                continue
+            for layout, rows in self._laid_out(points, level):
+                widest = max(widest, len(layout))
+                for slot, (dim, bound, axis) in enumerate(layout):
+                    dims[rows, level, slot] = DIMS.index(dim)
+                    bounds[rows, level, slot] = bound
+                    axes[rows, level, slot] = SPATIAL_AXES.index(axis)
         return MappingBatch(
             np.ascontiguousarray(temporal_dims),
             np.take_along_axis(points.bounds[:, 0], temporal_dims.astype(np.int64), axis=2),
-            np.broadcast_to(np.arange(dims, dtype=np.uint8), (mappings, levels, dims)).copy(),
-            np.ascontiguousarray(points.bounds[:, 1]),
-            np.full((mappings, levels, dims), _ROW_MAJOR, np.uint8),
+            *(np.ascontiguousarray(array[:, :, :widest]) for array in (dims, bounds, axes)),
             np.broadcast_to(keeps, (mappings, levels, len(TENSORS))).copy(),
         )
+
+    def _laid_out(self, points: Points, level: int) -> list[tuple[Layout, Any]]:
+        """The layouts of a level that mappings have, each with the numbers of those mappings."""
+        if points.layouts is not None:
+            return [(points.layouts[level], slice(None))]
+        spatial, found = points.bounds[:, 1, level], dict[Layout, list[int]]()
+        # Most neighbours of a mapping have its spatial loops.
+        first = spatial[:1]
+        others = np.flatnonzero((spatial != first).any(axis=1))
+        for number in map(int, others):
+            found.setdefault(self._layout(level, spatial[number]), []).append(number)
+        same = np.ones(len(spatial), np.bool_)
+        same[others] = False
+        return [*((self._layout(level, row), same) for row in first), *found.items()]
 
 
 def _applied(bounds: Array, moves: Sequence[tuple[int, int, int, int, int, int]]) -> Array:

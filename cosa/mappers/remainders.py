@@ -20,6 +20,7 @@ from cosa.analytical.cut import CutNest
 from cosa.analytical.cut_evaluation import evaluate_cut
 from cosa.arch import Architecture
 from cosa.keeping import Keeping
+from cosa.mappers.confirm import confirm, value_of
 from cosa.mappers.figures import Figures, padded_size
 from cosa.mappers.least import least
 from cosa.mappers.neighbours import Neighbourhood, Point
@@ -169,7 +170,14 @@ def with_remainders(
         notes=notes,
     )
     timing = ScheduleTiming(build_seconds=0.0, solve_seconds=seconds, total_seconds=seconds)
-    return Schedule.make(layer, architecture, neighbourhood.nest(point), provenance, timing, padded, bool(padded))
+    schedule = Schedule.make(layer, architecture, neighbourhood.nest(point), provenance, timing, padded, bool(padded))
+    return confirm(schedule, {objective: (value[0], value_of(objective, *_exact(schedule)))})
+
+
+def _exact(schedule: Schedule) -> tuple[float, float]:
+    """Cycles and energy (pJ) of a schedule in the exact convention."""
+    found = evaluate_cut(schedule.layer, schedule.architecture, schedule.nest)
+    return float(found.cycles), found.energy_pj
 
 
 def _point(neighbourhood: Neighbourhood, schedule: Schedule) -> Point:

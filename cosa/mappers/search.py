@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError, nearest_of
+from cosa.mappers.confirm import confirm, figures_of, value_of
 from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming, Search, StoppedBy
 from cosa.validity import extents, require_room, require_valid
 from cosa.workload import DIMS, Dim, Layer
@@ -251,7 +252,7 @@ def finish(
         )
         schedule = Schedule.make(layer, architecture, nest, provenance, timing, _padding(layer, nest))
         require_valid(schedule, f"the schedule found by {mapper}")
-        schedules.append(schedule)
+        schedules.append(confirm(schedule, {objective: (cost[0], value_of(objective, *figures_of(schedule)))}))
     return schedules
 
 

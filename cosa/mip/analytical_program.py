@@ -27,6 +27,7 @@ from cosa.arch import Architecture
 from cosa.keeping import Keeping
 from cosa.mapping_rules import MappingRules
 from cosa.mip.keeps import Keeps
+from cosa.mip.links import Links
 from cosa.mip.orders import Orders, Rule
 from cosa.mip.powers import Power
 from cosa.mip.quantities import Expression
@@ -35,6 +36,10 @@ from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
 
 _SHARE_STEPS = (1, 2, 3, 4, 6)
 """Logs of (words / distinct words) from which on the reads of outputs are known better."""
+
+APART = 0.01
+"""How far below a step the log of words over distinct words may be without being counted as there. The ratio is a whole
+number, and the log of the next smaller one of any step is farther off; the solver's tolerance is far smaller."""
 
 
 class AnalyticalProgram(Space):
@@ -63,6 +68,7 @@ class AnalyticalProgram(Space):
         super().__init__(layer, architecture, bounds, mapping_rules)
         self.keeping = keeping or Keeping.of(architecture, rules=self.mapping_rules)
         self.orders = Orders(self, self.rule)
+        self.links = Links(self, self.orders)
         self.keeps = Keeps(self, self.keeping)
         self.cycles_unit, self.energy_unit_pj = cycles_unit, energy_unit_pj
         self.powers: list[Power] = []
@@ -125,7 +131,12 @@ class AnalyticalProgram(Space):
     def log_sent(self, tensor: Tensor, child: int, level: int) -> Expression:
         """Log of the words that one instance of a level sends inward (outputs: receives), to `child`."""
         groups = self.orders.log_groups(tensor, range(child + 1, level + 1))
-        return self.orders.log_fetched(tensor, child) + groups
+        fetched = self.links.log_mac_visits(tensor) if child < 0 else self.orders.log_fetched(tensor, child)
+        return fetched + groups - self.links.log_saved(tensor, child, level)
+
+    def log_filled(self, tensor: Tensor, level: int) -> Expression:
+        """Log of the words that arrive at one instance of a level from further out."""
+        return self.orders.log_fetched(tensor, level) - self.links.log_filled(tensor, level)
 
     def log_spatial(self, dims: Sequence[Dim], above: int) -> Expression:
         """Log of the spatial loops of `dims` at all levels further out than one."""
@@ -173,7 +184,7 @@ class AnalyticalProgram(Space):
                 self.require_all_words(tensor, moved, 1 / unit)
             total = total + moved
             if level != self._levels[-1]:
-                fills = self.orders.log_fetched(tensor, level) + arrays
+                fills = self.log_filled(tensor, level) + arrays
                 total = total + self.power(f"{name} fills", fills, unit, self.keeps.kept[level, tensor])
             if tensor == "outputs":
                 total = total + sum(self._output_reads(level, *each, unit) for each in sent)
@@ -218,7 +229,7 @@ class AnalyticalProgram(Space):
         previous = -60.0
         for step in _SHARE_STEPS:
             reached = self.new_variable("binary")
-            self.require(ratio <= step - 1e-6 + longest * reached)
+            self.require(ratio <= step - APART + longest * reached)
             here = log2(1 - 2.0**-step)
             share = share + (here - previous) * reached
             previous = here
@@ -253,7 +264,7 @@ class AnalyticalProgram(Space):
         total: Expression = 0.0
         if direction == "write":
             if level != self._levels[-1]:
-                fills = self.orders.log_fetched(tensor, level)
+                fills = self.log_filled(tensor, level)
                 total = total + self.power(f"{name} fills", fills, unit, self.keeps.kept[level, tensor])
             if tensor == "outputs":
                 total = total + sum(self.power(name, words, unit, arc) for words, arc in sent)
@@ -270,5 +281,5 @@ class AnalyticalProgram(Space):
             return self.power(name, sent, unit, arc) - self.output_words() / unit * arc
         # Without a constant to take off, whether there are reads at all is what is counted: half of the words at least.
         again = self.new_variable("binary")
-        self.require(sent - self._log_distinct(level) <= 1 - 1e-6 + self._log_longest() * again)
+        self.require(sent - self._log_distinct(level) <= 1 - APART + self._log_longest() * again)
         return self.power(name, sent - 1 - 60 * (1 - again), unit, arc)

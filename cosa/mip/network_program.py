@@ -17,7 +17,7 @@ from cosa.analytical.traffic import word_bits
 from cosa.arch import Architecture
 from cosa.keeping import Keeping
 from cosa.mapping_rules import MappingRules
-from cosa.mip.analytical_program import AnalyticalProgram
+from cosa.mip.analytical_program import APART, AnalyticalProgram
 from cosa.mip.orders import Rule
 from cosa.mip.powers import has_variables
 from cosa.mip.quantities import Expression
@@ -122,8 +122,9 @@ class NetworkProgram(AnalyticalProgram):
             for store, buffered, given in self._routes(tensor):
                 inside, groups = self._groups(tensor, store)
                 fetched, visits = self.orders.log_fetched(tensor, store), self.orders.log_visits(tensor, store)
-                sent = self._flits(f"{tensor} to PEs", fetched + inside + groups, visits + groups, bits, given)
-                pe_in = pe_in + self._flits(f"{tensor} into a PE", fetched + inside, visits, bits, given)
+                transfers = self.orders.log_transfers(tensor, store)
+                sent = self._flits(f"{tensor} to PEs", fetched + inside + groups, transfers + groups, bits, given)
+                pe_in = pe_in + self._flits(f"{tensor} into a PE", fetched + inside, transfers, bits, given)
                 from_memory = from_memory + sent
                 log_first = self.log_tile_of(tensor, store) + inside + groups
                 if buffered:
@@ -143,8 +144,11 @@ class NetworkProgram(AnalyticalProgram):
                     last_weights.append(sent * (1 / ports_dram) + waits * last)
             if tensor in self.keeping.may[self.mesh]:
                 given = self.keeps.kept[self.mesh, tensor]
-                far, far_visits = self.orders.log_fetched(tensor, self.mesh), self.orders.log_visits(tensor, self.mesh)
-                moved = self._flits(f"{tensor} to the buffer", far, far_visits, bits, given)
+                far, transfers = (
+                    self.orders.log_fetched(tensor, self.mesh),
+                    self.orders.log_transfers(tensor, self.mesh),
+                )
+                moved = self._flits(f"{tensor} to the buffer", far, transfers, bits, given)
                 gb_in, from_dram = gb_in + moved, from_dram + moved
                 self._add_dram_bytes(tensor, far, bits, given)
                 log_first = self.orders.log_words(tensor, self.mesh)
@@ -314,7 +318,7 @@ class NetworkProgram(AnalyticalProgram):
         self.require(sum(chosen.values()) == 1)
         # Powers below the least step count as that one.
         low = exponent - (_LEAST_STEP - 1) + _LOWEST * chosen[_LEAST_STEP]
-        self.require(low >= sum((step - _LEAST_STEP) * chosen[step] for step in steps) - 1e-6)
+        self.require(low >= sum((step - _LEAST_STEP) * chosen[step] for step in steps) - APART)
         return sum(2.0**step * chosen[step] for step in steps) / self.cycles_unit
 
     def _reduction(self, log_words: Expression, given: Expression) -> tuple[Any, Any]:
@@ -342,8 +346,8 @@ class NetworkProgram(AnalyticalProgram):
         goes = self.orders.log_visits("weights", store)
         tiles = self.orders.log_visits("inputs", self.mesh)
         several, streams, late = (self.new_variable("binary") for _ in range(3))
-        self.require(goes <= 1 - 1e-6 - _NEVER * several)
-        self.require(tiles - goes <= 1 - 1e-6 - _NEVER * streams)
+        self.require(goes <= 1 - APART - _NEVER * several)
+        self.require(tiles - goes <= 1 - APART - _NEVER * streams)
         self.require(late >= several + streams - 1)
         return self.power("late weights", log_weights + _NEVER - _NEVER * late, self.cycles_unit)
 

@@ -38,7 +38,8 @@ class Orders:
 
     def __init__(self, space: Space, rule: Rule) -> None:
         self.space, self.rule = space, rule
-        self._levels = range(1, len(space.architecture.levels))
+        # Around the MACs order matters only where one of several may have another's word (`cosa.mip.links`).
+        self._levels = range(0 if space.most_instances(0) > 1 else 1, len(space.architecture.levels))
         self._axes = [
             axis
             for axis in sliding_axes(space.layer)
@@ -51,11 +52,13 @@ class Orders:
         self._visits: dict[tuple[Tensor, int], Expression] = {}
         self._credits: dict[int, Expression] = {}
         self._touched: dict[int, Expression] = {}
+        self._back: dict[int, Expression] = {}
         for level in self._levels:
             for tensor in TENSORS:
                 self.modes[level, tensor] = space.new_variable("binary")
             space.require(sum(self.modes[level, tensor] for tensor in TENSORS) == 1)
-            self._add_sliding(level)
+            if level > 0:
+                self._add_sliding(level)
 
     def _add_sliding(self, level: int) -> None:
         dims = [dim for axis in self._axes for dim in (axis.outputs, axis.taps)]
@@ -100,14 +103,20 @@ class Orders:
     def log_visits(self, tensor: Tensor, child: int) -> Expression:
         """Log of how many tiles a level holds one after another; `child` -1: the words of a MAC, which holds none."""
         if (tensor, child) not in self._visits:
-            self._visits[tensor, child] = self._log_visits(tensor, child)
+            self._visits[tensor, child] = self.log_mac_visits(tensor) if child < 0 else self._log_visits(tensor, child)
         return self._visits[tensor, child]
 
-    def _log_visits(self, tensor: Tensor, child: int) -> Expression:
+    def log_mac_visits(self, tensor: Tensor, shared: Expression | None = None) -> Expression:
+        """Log of the words that a MAC takes; where `shared` is 1 not again while the innermost loops leave them."""
+        if shared is not None:
+            return self._log_visits(tensor, -1, shared)
+        outside = range(len(self.space.architecture.levels))
+        return sum((self.space.log_loops(DIMS, level, ("temporal",)) for level in outside), 0.0)
+
+    def _log_visits(self, tensor: Tensor, child: int, given: Expression | None = None) -> Expression:
+        """Loops that leave a tile where it is are skipped where that is innermost, and `given`, if stated, is 1."""
         space, total = self.space, 0.0
         outside = range(child + 1, len(space.architecture.levels))
-        if child < 0:
-            return sum((space.log_loops(DIMS, level, ("temporal",)) for level in outside), 0.0)
         moving = [dim for dim in DIMS if dim in RELEVANT[tensor]]
         for level in outside:
             total = total + space.log_loops(moving, level, ("temporal",))
@@ -125,6 +134,8 @@ class Orders:
                     space.require(skipped <= self.modes[level, tensor] + self.clear(level, RELEVANT[tensor]))
                 for inner in range(child + 1, level):
                     space.require(skipped <= self.clear(inner, RELEVANT[tensor]))
+                if given is not None:
+                    space.require(skipped <= given)
                 total = total + counted
         return total
 
@@ -174,41 +185,94 @@ class Orders:
                     allowed.append(slides)
                     space.require(gain <= largest * slides)
                     space.require(gain <= sum(gains[pair] * table[pair] for pair in table if gains[pair]))
-                    # A sweep of n steps fetches at least one whole tile: it saves no more than a factor of n.
+                    # A first visit brings a whole tile: n visits save no more than a factor of n. With Timeloop's rule
+                    # that is so each time a loop of other dimensions advances.
+                    sweep = DIMS if self.rule == "exact" else (axis.outputs, axis.taps)
                     outside = range(child + 1, top)
-                    space.require(gain <= sum(space.log_loops((dim,), level, ("temporal",)) for level in outside))
-                    self._add_slide(child, dim, slides)
-                    self._add_spread(axis, dim, child, table, gain, largest)
+                    space.require(gain <= sum(space.log_loops(sweep, level, ("temporal",)) for level in outside))
+                    self._add_spread(axis, dim, child, table, gain, largest, self._add_slide(child, dim, slides))
                     total = total + gain
+            back = self._back_and_forth(child)
             if allowed:
-                space.require(sum(allowed) <= 1)
-            self._credits[child] = total
+                space.require(sum(allowed) + (back if self.rule == "timeloop" else 0) <= 1)
+            self._credits[child] = total + back
         return self._credits[child]
 
-    def _add_slide(self, child: int, dim: Dim, slides: Any) -> None:
-        """`slides` needs a level whose innermost moving loop is over `dim`, and nothing that moves further in."""
+    def log_transfers(self, tensor: Tensor, child: int) -> Expression:
+        """Log of how many tiles of a level bring words: a tile that is where it was brings none."""
+        visits = self.log_visits(tensor, child)
+        return visits - self._back_and_forth(child) if tensor == "inputs" and child >= 0 else visits
+
+    def _back_and_forth(self, child: int) -> Expression:
+        """Log of what is saved besides where an output and a filter loop undo each other: 1 at most.
+
+        While the innermost loop that moves the inputs advances, a strip at least is new each time. Where a loop of its
+        axis' other dimension advances, it may be less, or nothing. The innermost loop has as many visits at least. With
+        Timeloop's rule nothing is new if that move, none, is the innermost loop's as well.
+        """
+        if child in self._back:
+            return self._back[child]
+        space, found = self.space, []
+        outside = range(child + 1, len(space.architecture.levels))
+        for axis in self._axes:
+            both = space.new_variable("binary")
+            for dim in (axis.outputs, axis.taps):
+                space.require(both <= space.weighted(outside, (dim,), ("temporal",), lambda prime: 1))
+            if self.rule == "timeloop":
+                space.require(both <= sum(self._stays_innermost(child, level) for level in outside))
+            found.append(both)
+        if len(found) > 1:
+            space.require(sum(found) <= 1)
+        self._back[child] = sum(found, 0.0)
+        return self._back[child]
+
+    def _stays_innermost(self, child: int, level: int) -> Any:
+        """A binary that may be 1 only where a level's loops over K are the innermost outside `child`."""
+        space, here = self.space, self.space.new_variable("binary")
+        space.require(here <= space.weighted((level,), GROUPS["inputs"], ("temporal",), lambda prime: 1))
+        if "K" not in space.mapping_rules.named(level):
+            space.require(here <= self.modes[level, "inputs"])
+        for inner in range(child + 1, level):
+            space.require(here <= self.clear(inner, RELEVANT["inputs"]))
+        return here
+
+    def _add_slide(self, child: int, dim: Dim, slides: Any) -> dict[int, Any]:
+        """`slides` needs a level whose innermost moving loop is over `dim`, and nothing that moves further in: binaries
+        by level of where that is."""
         moving = frozenset(DIMS) if self.rule == "timeloop" else RELEVANT["inputs"]
-        at = []
+        at = {}
         for level in range(child + 1, len(self.space.architecture.levels)):
             here = self.space.new_variable("binary")
             self.space.require(here <= self.sliding[level, dim])
             for inner in range(child + 1, level):
                 self.space.require(here <= self.clear(inner, moving))
-            at.append(here)
-        self.space.require(slides <= sum(at))
+            at[level] = here
+        self.space.require(slides <= sum(at.values()))
+        return at
 
     def _add_spread(
-        self, axis: Axis, dim: Dim, child: int, table: dict[tuple[int, int], Any], gain: Any, largest: float
+        self,
+        axis: Axis,
+        dim: Dim,
+        child: int,
+        table: dict[tuple[int, int], Any],
+        gain: Any,
+        largest: float,
+        slides_at: dict[int, Any],
     ) -> None:
-        """Instances side by side along the axis make each step longer: at least twice as long, where there are two."""
+        """Instances side by side along the axis make each step longer: at least twice as long, where there are two.
+
+        Those below the level whose loop slides the window, and of that level: further out they are of no concern.
+        """
         space = self.space
         spread = space.new_variable("binary")
         found = False
         for level in range(child + 1, len(space.architecture.levels)):
+            further_in = sum(here for at, here in slides_at.items() if at < level)
             for prime, multiplicity in space.factors[dim].items():
                 count = space.counts.get((level, dim, prime, "spatial"))
                 if count is not None:
-                    space.require(count <= multiplicity * spread)
+                    space.require(count <= multiplicity * (spread + further_in))
                     found = True
         if found:
             gains = {pair: log2(self._gain(axis, dim, pair, 2)) for pair in table}

@@ -28,7 +28,8 @@ class SolverResult:
     `status`: ``optimal`` (within the gap), ``time_limit`` (a solution, not proven), ``no_solution_in_time``,
     ``infeasible``, ``unbounded``, ``interrupted`` (with or without a solution) or ``failed`` (`detail` says how).
     `objective` and `values` (a Pyomo ComponentMap from variable to value) are there when there is a solution; `bound`
-    is the proven bound of the objective, `gap` the relative distance between the two. `seconds` is HiGHS' wall-clock
+    is the proven bound of the objective (also where time ended before a solution), `gap` the relative distance between
+    the two. `seconds` is HiGHS' wall-clock
     time, `cpu_seconds` its processor time.
     """
 
@@ -60,10 +61,12 @@ def solve(
     seed: int = 0,
     threads: int = 1,
     restarts: bool = True,
+    presolve: bool = True,
 ) -> SolverResult:
     """Solve a linear or mixed-integer Pyomo model with one objective.
 
-    `restarts`: whether HiGHS may begin anew once the root has fixed many variables.
+    `restarts`: whether HiGHS may begin anew once the root has fixed many variables; `presolve`: whether it simplifies
+    the model first.
 
     The variables of the model take the values of the solution, if there is one; otherwise they stay as they are.
 
@@ -79,6 +82,7 @@ def solve(
         ("random_seed", int(seed)),
         ("threads", int(threads)),
         ("mip_allow_restart", restarts),
+        ("presolve", "choose" if presolve else "off"),
     ):
         if highs.setOptionValue(option, setting).name != "kOk":
             raise SolverError(f"HiGHS refuses {option} = {setting!r}")
@@ -227,8 +231,10 @@ def _result(highs: Any, columns: list[Any], seconds: float) -> SolverResult:
         status = "time_limit" if solved else "no_solution_in_time"
     else:
         status, solved = "failed", False
+    is_mip = any(not variable.is_continuous() for variable in columns)
     if not solved:
-        return SolverResult(status, detail, seconds)
+        proven = float(info.mip_dual_bound) if is_mip and status == "no_solution_in_time" else -highspy.kHighsInf
+        return SolverResult(status, detail, seconds, bound=None if abs(proven) == highspy.kHighsInf else proven)
     numbers = list(highs.getSolution().col_value)
     values = ComponentMap()
     for variable, number in zip(columns, numbers, strict=True):
@@ -237,7 +243,6 @@ def _result(highs: Any, columns: list[Any], seconds: float) -> SolverResult:
         values[variable] = value
         variable.set_value(value, skip_validation=True)
     objective = float(info.objective_function_value) if columns else float(highs.getLp().offset_)
-    is_mip = any(not variable.is_continuous() for variable in columns)
     bound: float | None = float(info.mip_dual_bound) if is_mip else (objective if status == "optimal" else None)
     if bound is not None and abs(bound) == highspy.kHighsInf:
         bound = None
