@@ -129,7 +129,7 @@ class NetworkProgram(AnalyticalProgram):
                 if buffered:
                     first = self._flits(f"{tensor} first to PEs", log_first, groups, bits, given)
                     first_to_pes, gb_out = first_to_pes + first, gb_out + sent
-                    sets = self.architecture.levels[store].buffers if store >= 0 else 1
+                    sets = self._most_sets(tensor, store)
                     certain = certain and isinstance(given, int)
                     if certain:
                         at_most = self._flits_at_most(tensor, store, log_first, groups)
@@ -248,12 +248,16 @@ class NetworkProgram(AnalyticalProgram):
         return self.orders.log_fetched(tensor, store) + inside + groups + each
 
     def _routes(self, tensor: Tensor) -> list[tuple[int, bool, Expression]]:
-        """(outermost level of a PE that keeps a tensor, -1: none; whether the buffer keeps it, too; 1 where so)."""
-        arcs = self.keeps.arcs[tensor].items()
-        return [(child, level == self.mesh, arc) for (child, level), arc in arcs if child < self.mesh <= level]
+        """(level of a PE's tiles of a tensor, -1: none kept; whether the buffer keeps it, too; 1 where so)."""
+        arcs, tiles_of = self.keeps.arcs[tensor].items(), self.architecture.pe_tile_level
+        return [
+            (tiles_of(tensor, child), level == self.mesh, arc)
+            for (child, level), arc in arcs
+            if child < self.mesh <= level
+        ]
 
     def _stores(self, tensor: Tensor) -> dict[int, Expression]:
-        """By outermost level of a PE that keeps a tensor: 1 where it is that."""
+        """By level of a PE's tiles of a tensor: 1 where it is that."""
         found: dict[int, Expression] = {}
         for store, _, given in self._routes(tensor):
             found[store] = found[store] + given if store in found else given
@@ -289,13 +293,26 @@ class NetworkProgram(AnalyticalProgram):
         self.require(exponent >= log_other + _OFFSET + _NEVER * first)
         return self.power("shared", exponent - _OFFSET, self.cycles_unit)
 
+    def _most_sets(self, tensor: Tensor, store: int) -> int:
+        """Tile sets that a PE has at most of a tensor whose tiles are those of a level."""
+        if store < 0:
+            return 1
+        if self._holds_its_tiles(tensor):
+            return self.architecture.levels[store].buffers
+        levels = zip(self.architecture.levels[: self.mesh], self.keeping.may, strict=False)
+        return max(level.buffers for level, may in levels if tensor in may)
+
+    def _holds_its_tiles(self, tensor: Tensor) -> bool:
+        """Whether a PE's tile is what its buffer holds (see `Architecture.pe_tile_level`)."""
+        return self.architecture.pe_tile_level(tensor, 0) == 0
+
     def _flits_at_most(
         self, tensor: Tensor, store: int, log_words: Expression, log_transfers: Expression
     ) -> Expression:
         """Flits of so many transfers, one for each group of PEs, with so many words in all, at most."""
         noc = self.noc
         words = prod(self.longest(dim) for dim in DIMS if dim in RELEVANT[tensor])
-        usable = self.architecture.usable_words(store) if store >= 0 else words
+        usable = self.architecture.usable_words(store) if store >= 0 and self._holds_its_tiles(tensor) else words
         each = self._flits_per_word(self._bits(tensor))
         # In each transfer, of the last packet: a partly filled flit and a header; or all of it.
         rest = 2 if noc.partial_packets == "trimmed" else 1 + noc.packet_payload_flits

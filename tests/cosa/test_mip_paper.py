@@ -62,7 +62,7 @@ def test_paper_and_aggregated_have_one_optimum(seed: int, objective: str, as_pub
 
 
 def every_value(work: Layer, objective: str, rules: Rules) -> float:
-    """The least objective over every assignment of factors (of 1 too) to places, and the orders the objective is for."""
+    """The least objective over every assignment of factors, of 1 too, to places, and the orders it is for."""
     assert all(bound in (1, 2, 3, 5, 7) for bound in work.bounds.values())
     dims = [dim for dim in DIMS if work.bounds[dim] > 1]
     places: list[tuple[int, Kind]] = [
