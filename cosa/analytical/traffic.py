@@ -49,9 +49,10 @@ class Residency:
     `changes[j]` belongs to `outer[j]`, the temporal loops outside the buffer, outer to inner: the words to fetch when
     that loop advances and all loops inside it return to 0 (0: the tile stays).
 
-    The tile is that of the loops at `reach` and further in: the store, or beyond it what a machine takes at once all
-    the same (see `Architecture.pe_tile_level`). Where no level of a PE keeps the tensor (`store` -1) its MACs take words directly and hold nothing: the tile is that
-    of the spatial loops inside the PE, all temporal loops are outside, and every iteration moves the whole tile.
+    The tile is that of the loops at `reach` and further in: of the store, or beyond it where a machine takes more at
+    once (see `Architecture.pe_tile_level`). Where no level of a PE keeps the tensor (`store` -1) its MACs take words
+    directly and hold nothing: the tile is that of the spatial loops inside the PE, all temporal loops are outside, and
+    every iteration moves the whole tile.
     """
 
     def __init__(

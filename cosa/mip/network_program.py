@@ -129,8 +129,10 @@ class NetworkProgram(AnalyticalProgram):
                 if buffered:
                     first = self._flits(f"{tensor} first to PEs", log_first, groups, bits, given)
                     first_to_pes, gb_out = first_to_pes + first, gb_out + sent
-                    sets = self._most_sets(tensor, store)
-                    certain = certain and isinstance(given, int)
+                    sets = self.architecture.levels[store].buffers if store >= 0 else 1
+                    # Of tiles that are not those of a buffer it is not known how many a PE has at most.
+                    whole = self.architecture.pe_tile_level(tensor, 0) == 0
+                    certain = certain and isinstance(given, int) and whole
                     if certain:
                         at_most = self._flits_at_most(tensor, store, log_first, groups)
                         prefetched = prefetched + (sets + 1) * at_most
@@ -293,26 +295,13 @@ class NetworkProgram(AnalyticalProgram):
         self.require(exponent >= log_other + _OFFSET + _NEVER * first)
         return self.power("shared", exponent - _OFFSET, self.cycles_unit)
 
-    def _most_sets(self, tensor: Tensor, store: int) -> int:
-        """Tile sets that a PE has at most of a tensor whose tiles are those of a level."""
-        if store < 0:
-            return 1
-        if self._holds_its_tiles(tensor):
-            return self.architecture.levels[store].buffers
-        levels = zip(self.architecture.levels[: self.mesh], self.keeping.may, strict=False)
-        return max(level.buffers for level, may in levels if tensor in may)
-
-    def _holds_its_tiles(self, tensor: Tensor) -> bool:
-        """Whether a PE's tile is what its buffer holds (see `Architecture.pe_tile_level`)."""
-        return self.architecture.pe_tile_level(tensor, 0) == 0
-
     def _flits_at_most(
         self, tensor: Tensor, store: int, log_words: Expression, log_transfers: Expression
     ) -> Expression:
         """Flits of so many transfers, one for each group of PEs, with so many words in all, at most."""
         noc = self.noc
         words = prod(self.longest(dim) for dim in DIMS if dim in RELEVANT[tensor])
-        usable = self.architecture.usable_words(store) if store >= 0 and self._holds_its_tiles(tensor) else words
+        usable = self.architecture.usable_words(store) if store >= 0 else words
         each = self._flits_per_word(self._bits(tensor))
         # In each transfer, of the last packet: a partly filled flit and a header; or all of it.
         rest = 2 if noc.partial_packets == "trimmed" else 1 + noc.packet_payload_flits
