@@ -137,6 +137,7 @@ class Machine(Model):
     compute_starts: Literal["whole_tile", "first_word"] = "whole_tile"
     reduction: Literal["chain", "tree"] = "chain"
     placement: PlacementOrder = "as_scheduled"
+    weights_refetch: Literal["physical", "published"] = "physical"
 
 
 class Mac(Model):
@@ -262,6 +263,14 @@ class Architecture(FileModel):
         """Whether a level is DRAM: as it states, else the outermost one."""
         technology = self.levels[level].technology
         return technology == "DRAM" if technology else level == len(self.levels) - 1
+
+    def pe_tile_level(self, tensor: Tensor, store: int) -> int:
+        """Level whose loops a PE takes a tensor's tile over; `store`: outermost level of a PE that keeps it (-1: none).
+
+        The tile is what the store holds, `store` again; of weights refetched as published what all loops of a PE want.
+        """
+        whole = self.machine.weights_refetch == "published" and tensor == "weights" and store >= 0
+        return self.mesh_level - 1 if whole else store
 
     def usable_words(self, level: int) -> int | None:
         """Entries that one tile set may take at a level (null: unbounded)."""

@@ -44,7 +44,7 @@ MACHINES: dict[str, tuple[str, int, dict[str, dict[str, Any]]]] = {
     "small8": ("simba_4x4", 8, {}),
     "small16": ("simba_4x4", 16, {}),
     "small32": ("simba_4x4", 32, {}),
-    "small32_2021": ("cosa2021", 32, {}),
+    "small32_2021": ("cosa2021", 32, {"machine": {"weights_refetch": "physical"}}),
     "single": ("simba_4x4", 1, {"levels": {"buffers": 1}}),
     "oneread": ("simba_4x4", 1, {"machine": {"reads_in_flight": 1, "dram_packet": "holds_path"}}),
     "shared": (

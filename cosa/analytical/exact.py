@@ -125,7 +125,8 @@ class ExactTensor:
         if whole_pes:
             self._pe_top = architecture.mesh_level - 1
             self._pe = max((level for level in kept if level <= self._pe_top), default=-1)
-            self._residencies[self._pe] = Residency(layer, tensor, self._loops, self._pe, self._pe_top, halo)
+            reach = architecture.pe_tile_level(tensor, self._pe)
+            self._residencies[self._pe] = Residency(layer, tensor, self._loops, self._pe, self._pe_top, halo, reach)
             kept = [level for level in kept if level > self._pe_top]
         self.levels: dict[int, ExactAccesses] = {}
         self.hops: list[Hop] = []

@@ -159,9 +159,10 @@ class NetworkEvaluator:
 
     def _loads(self, batch: MappingBatch, keeps: Array) -> NetworkLoads:
         """Loads of mappings whose levels keep the same tensors, bool [level, tensor]."""
-        stores = {
+        kept = {
             tensor: int(max(np.flatnonzero(keeps[: self.mesh, at]), default=-1)) for at, tensor in enumerate(TENSORS)
         }
+        stores = {tensor: self.architecture.pe_tile_level(tensor, store) for tensor, store in kept.items()}
         buffered = {tensor: bool(keeps[self.mesh, at]) for at, tensor in enumerate(TENSORS)}
         shape = Shape(self.layer, self.architecture, batch)
         mappings = len(batch)
@@ -193,7 +194,7 @@ class NetworkEvaluator:
                 start += first_far / ports_dram
                 first_in += first_far / ports_dram
                 waits_for_buffer = np.maximum(waits_for_buffer, first_far / ports_dram + first / ports_gb)
-                sets = self.architecture.levels[store].buffers if store >= 0 else 1
+                sets = self.architecture.levels[kept[tensor]].buffers if store >= 0 else 1
                 prefetched += (sets * first + first - first / groups) / ports_gb
             else:
                 dram_out += sent

@@ -203,6 +203,7 @@ def require_published(layer: Layer, architecture: Architecture) -> None:
         ("machine.finished_outputs", machine.finished_outputs == "partial_sum_width", "partial_sum_width"),
         ("machine.reduction", machine.reduction == "chain", "chain"),
         ("machine.placement", machine.placement == "as_scheduled", "as_scheduled"),
+        ("machine.weights_refetch", machine.weights_refetch == "published", "published"),
     ]
     if (dram := architecture.dram) is not None:
         ours = (dram.device, dram.policy, dram.mapping, dram.channels, dram.ranks, dram.clocks_per_core_cycle)

@@ -49,21 +49,34 @@ class Residency:
     `changes[j]` belongs to `outer[j]`, the temporal loops outside the buffer, outer to inner: the words to fetch when
     that loop advances and all loops inside it return to 0 (0: the tile stays).
 
-    Where no level of a PE keeps the tensor (`store` -1) its MACs take words directly and hold nothing: the tile is that
-    of the spatial loops inside the PE, all temporal loops are outside, and every iteration moves the whole tile.
+    The tile is that of the loops at `reach` and further in: of the store, or beyond it where a machine takes more at
+    once (see `Architecture.pe_tile_level`). Where no level of a PE keeps the tensor (`store` -1) its MACs take words
+    directly and hold nothing: the tile is that of the spatial loops inside the PE, all temporal loops are outside, and
+    every iteration moves the whole tile.
     """
 
     def __init__(
-        self, layer: Layer, tensor: Tensor, loops: list[StridedLoop], store: int, node: int, halo_reuse: bool
+        self,
+        layer: Layer,
+        tensor: Tensor,
+        loops: list[StridedLoop],
+        store: int,
+        node: int,
+        halo_reuse: bool,
+        reach: int | None = None,
     ) -> None:
-        """`store` is the level that keeps the tensor, `node` the outermost level of the node (spatial loops inside)."""
+        """`store` is the level that keeps the tensor, `node` the outermost level of the node (spatial loops inside).
+
+        `reach`: the store, if not given.
+        """
         self.tensor, self.store = tensor, store
+        reach = store if reach is None else reach
         self.tile = Tile(
             layer,
             tensor,
-            [x for x in loops if x.level <= store or (x.level <= node and x.loop.kind == "spatial")],
+            [x for x in loops if x.level <= reach or (x.level <= node and x.loop.kind == "spatial")],
         )
-        self.outer = [x for x in loops if x.level > store and x.loop.kind == "temporal"]
+        self.outer = [x for x in loops if x.level > reach and x.loop.kind == "temporal"]
         self.shifts = [self._shift(j) for j in range(len(self.outer))]
         self.changes = [self._words(shift, halo_reuse) for shift in self.shifts]
         if store < 0:
@@ -152,7 +165,8 @@ class Traffic:
         self.on_chip: dict[Tensor, tuple[Residency, ...]] = {}
         for tensor in TENSORS:
             store = max((level for level in range(mesh) if tensor in inner[level].keeps), default=-1)
-            self.pe[tensor] = Residency(layer, tensor, self.loops, store, mesh - 1, halo)
+            reach = architecture.pe_tile_level(tensor, store)
+            self.pe[tensor] = Residency(layer, tensor, self.loops, store, mesh - 1, halo, reach)
             self.on_chip[tensor] = tuple(
                 Residency(layer, tensor, self.loops, level, level, halo)
                 for level in range(mesh, len(inner) - 1)

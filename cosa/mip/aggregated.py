@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2, prod
+from typing import Any
 
 from cosa.arch import Architecture
 from cosa.mip.objective import OBJECTIVES, Term, Weights
@@ -63,6 +64,7 @@ class Program(Space):
         super().__init__(layer, architecture)
         self.modes = exact_modes(self.rules) if self.exact_order else staying_modes(self.rules)
         self._halos: dict[Axis, Expression] = {}
+        self._units: dict[Axis, list[Any]] = {}
         self._add_order()
         self._add_shares()
         self.terms: list[Term] = OBJECTIVES[objective].terms(self, weights)
@@ -114,11 +116,26 @@ class Program(Space):
         for axis in sliding_axes(self.layer):
             stride = log_stride(self.layer, axis.outputs)
             total = total + stride * self.weighted(range(level + 1), (axis.outputs,), KINDS, lambda prime: 1.0)
+            total = total + stride * sum(self.unit_places(axis)[: level + 1], 0.0)
             if level == halo_level(self.architecture, self.rules):
                 if axis not in self._halos:
                     self._halos[axis] = published_halo(self, axis)
                 total = total + self._halos[axis]
         return total
+
+    def unit_places(self, axis: Axis) -> list[Any]:
+        """A binary for each level below the ordered one: whether the factor 1 of the axis' outputs stands there.
+
+        None of them is 1 if it stands further out. Empty where nothing depends on the level: the outputs have primes,
+        or the stride is 1, or no halo is charged.
+        """
+        if axis not in self._units:
+            matters = log_stride(self.layer, axis.outputs) > 0 and halo_level(self.architecture, self.rules) is not None
+            self._units[axis] = []
+            if matters and not self.factors[axis.outputs]:
+                self._units[axis] = [self.new_variable("binary") for _ in range(self.order_level)]
+                self.require(sum(self._units[axis]) <= 1)
+        return self._units[axis]
 
     def span_limit(self, level: int) -> int | None:
         """See `Space`: here inputs have a fixed share of a level."""

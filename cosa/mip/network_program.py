@@ -131,7 +131,9 @@ class NetworkProgram(AnalyticalProgram):
                     first = self._flits(f"{tensor} first to PEs", log_first, groups, bits, given)
                     first_to_pes, gb_out = first_to_pes + first, gb_out + sent
                     sets = self.architecture.levels[store].buffers if store >= 0 else 1
-                    certain = certain and isinstance(given, int)
+                    # Of tiles that are not those of a buffer it is not known how many a PE has at most.
+                    whole = self.architecture.pe_tile_level(tensor, 0) == 0
+                    certain = certain and isinstance(given, int) and whole
                     if certain:
                         at_most = self._flits_at_most(tensor, store, log_first, groups)
                         prefetched = prefetched + (sets + 1) * at_most
@@ -252,12 +254,16 @@ class NetworkProgram(AnalyticalProgram):
         return self.orders.log_fetched(tensor, store) + inside + groups + each
 
     def _routes(self, tensor: Tensor) -> list[tuple[int, bool, Expression]]:
-        """(outermost level of a PE that keeps a tensor, -1: none; whether the buffer keeps it, too; 1 where so)."""
-        arcs = self.keeps.arcs[tensor].items()
-        return [(child, level == self.mesh, arc) for (child, level), arc in arcs if child < self.mesh <= level]
+        """(level of a PE's tiles of a tensor, -1: none kept; whether the buffer keeps it, too; 1 where so)."""
+        arcs, tiles_of = self.keeps.arcs[tensor].items(), self.architecture.pe_tile_level
+        return [
+            (tiles_of(tensor, child), level == self.mesh, arc)
+            for (child, level), arc in arcs
+            if child < self.mesh <= level
+        ]
 
     def _stores(self, tensor: Tensor) -> dict[int, Expression]:
-        """By outermost level of a PE that keeps a tensor: 1 where it is that."""
+        """By level of a PE's tiles of a tensor: 1 where it is that."""
         found: dict[int, Expression] = {}
         for store, _, given in self._routes(tensor):
             found[store] = found[store] + given if store in found else given

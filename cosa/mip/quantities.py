@@ -50,8 +50,9 @@ class Rules:
 
     `as_published`: as CoSA's public code at first release counts inputs: the stride once for each prime factor of P and
     Q, the halo at one level only and there as a bit for each tap once the window slides, and R and S never move them.
-    Otherwise the true bounding box wherever inputs are kept, and R and S move them. (That code also gives loops of
-    bound 1 a halo of one bit; this is modelled in neither.)
+    That code gives a bound of 1 the one factor 1, which stands wherever the program likes: of R or S for a bit of halo
+    once the window slides, or for none; of P or Q so that the window slides, for a stride.
+    Otherwise the true bounding box wherever inputs are kept, and R and S move them.
 
     `input_share`: what inputs may take of a level that keeps inputs and outputs (first release: 1/4; since May 2023:
     1/2); outputs get the rest. Other levels with several tensors are split evenly.

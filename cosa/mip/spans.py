@@ -92,27 +92,35 @@ def _extents(bounds: Sequence[int]) -> list[tuple[int, dict[int, int]]]:
 
 
 def published_halo(program: Program, axis: Axis) -> Expression:
-    """Halo of the published code: log of the taps at and inside the ordered level, or one bit for each of their primes.
+    """Halo of the published code: log of the taps at and inside the ordered level, or one bit for each a factor.
 
     It is the bits when a factor of the outputs stands below that level (the window slides), else the log. The
-    product with that yes or no is written linearly: bits <= halo <= log, and one of them is met.
+    product with that yes or no is written linearly: bits <= halo <= log, and one of them is met. A bound of 1 has the
+    one factor 1, which stands where that is best (see `Rules`): of the taps for one bit or none, of the outputs so that
+    the window slides or does not.
     """
     ordered, primes = program.order_level, program.factors[axis.taps]
     log_taps = program.log_extent((axis.taps,), ordered)
     largest = sum(multiplicity * (log2(prime) - 1) for prime, multiplicity in primes.items())
-    if not program.factors[axis.outputs] or largest == 0:
+    if primes and largest == 0:
         return log_taps
-    bits = sum(program.count_within(axis.taps, prime, ordered) for prime in primes)
-    slides, halo = program.new_variable("binary"), program.new_variable("continuous")
-    inside = []
+    slides = program.new_variable("binary")
+    inside = [(place, 1) for place in program.unit_places(axis)]
     for level in range(ordered):
         for kind in KINDS:
             for prime, multiplicity in program.factors[axis.outputs].items():
                 if (level, axis.outputs, prime, kind) in program.counts:
-                    count = program.counts[level, axis.outputs, prime, kind]
-                    program.require(count <= multiplicity * slides)
-                    inside.append(count)
-    program.require(slides <= sum(inside))
+                    inside.append((program.counts[level, axis.outputs, prime, kind], multiplicity))
+    for count, most in inside:
+        program.require(count <= most * slides)
+    if inside:
+        program.require(slides <= sum(count for count, _ in inside))
+    if not primes:
+        halo = program.new_variable("binary")
+        program.require(halo <= slides)
+        return halo
+    bits = sum(program.count_within(axis.taps, prime, ordered) for prime in primes)
+    halo = program.new_variable("continuous")
     program.require(halo <= log_taps)
     program.require(halo >= bits)
     program.require(halo >= log_taps - largest * slides)

@@ -226,7 +226,7 @@ class PublishedDataflow:
     def _reduce_and_store(
         self, writer: _Writer, earlier: list[_Step], step: _Step, memory_step: int, network_step: int
     ) -> Iterator[Transaction]:
-        """Add up along each row, then down the column; the last PE of each group sends the tile."""
+        """Add up group by group, along each row, then down the column; the last PE of each sends the tile."""
         size = self.packets("outputs", self._mesh - 1)
         trees = [ReductionTree.of(group, self._columns) for group in self._groups["outputs"]]
         arrived: dict[int, list[int]] = {}
@@ -235,7 +235,7 @@ class PublishedDataflow:
             """Hops along rows first, then down; each kind in ascending order of PEs."""
             return hop[0] // self._columns != hop[1] // self._columns, hop[0]
 
-        for pe, after in sorted((hop for tree in trees for hop in tree.successor.items()), key=order):
+        for pe, after in (hop for tree in trees for hop in sorted(tree.successor.items(), key=order)):
             waits = [step.computes[pe], *arrived.get(pe, [])]
             yield writer.add(pe, "unicast", size, (after,), waits, ("psums_pe_to_pe", memory_step, network_step))
             arrived.setdefault(after, []).append(writer.last)

@@ -71,7 +71,8 @@ def test_flits_are_those_of_one_message(name: str) -> None:
 def test_every_port_and_link_carries_what_the_simulator_carries() -> None:
     """With one port a node and whole transfers nothing is left to choose, so loads are equal, not only bounds."""
     for seed in range(30):
-        schedule = random_schedule(seed, machine={"chunk_packets": None})
+        refetch = ("physical", "published")[seed % 2]
+        schedule = random_schedule(seed, machine={"chunk_packets": None, "weights_refetch": refetch})
         accelerator = Accelerator(schedule, ideal_memory=True)
         accelerator.run()
         noc, mesh = schedule.architecture.require_noc(), accelerator.topology
@@ -98,7 +99,7 @@ def test_every_port_and_link_carries_what_the_simulator_carries() -> None:
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_no_run_is_below_the_bound(first: int) -> None:
     for seed in range(first, first + 10):
-        schedule = random_schedule(seed)
+        schedule = random_schedule(seed, machine={"weights_refetch": ("physical", "published")[seed % 2]})
         traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
         found = bound(traffic, dram_data(schedule))
         assert found.cycles <= simulate(schedule).cycles.total, (seed, found)

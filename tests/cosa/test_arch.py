@@ -104,6 +104,7 @@ OTHER: dict[str, list[Any]] = {
     "compute_starts": ["first_word"],
     "reduction": ["tree"],
     "placement": ["transposed", "row_major"],
+    "weights_refetch": ["published"],
     "flit_bits": [128],
     "fifo_flits": [8],
     "packet_payload_flits": [3],

@@ -209,10 +209,12 @@ def at_tiling(program: Any, point: Point) -> tuple[float, float, float]:
     return values[0], values[1], values[2]
 
 
-@pytest.mark.parametrize("kind", ("analytical", "network"))
-def test_the_program_never_exceeds_the_figures_of_a_mapping(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"), (("analytical", "simba_4x4"), ("network", "simba_4x4"), ("network", "cosa2021"))
+)
+def test_the_program_never_exceeds_the_figures_of_a_mapping(kind: str, name: str) -> None:
     """Real hierarchy, real layers (one whose stride leaves gaps): random mappings with random orders of the table."""
-    architecture = load_architecture("simba_4x4")
+    architecture = load_architecture(name)
     rng = random.Random(5)
     for network, name in (("resnet50", "input.2"), ("resnet50", "input.43"), ("resnet50", "input.132")):
         layer = load_network(network).find(name).layer
@@ -241,7 +243,7 @@ def test_loads_of_a_batch_equal_those_of_the_transfers(windows: dict[str, int]) 
     rng = random.Random(3)
     compared = 0
     for _ in range(60):
-        architecture = random_architecture(rng)
+        architecture = random_architecture(rng, machine={"weights_refetch": rng.choice(("physical", "published"))})
         layer = small_layer(P=rng.choice((2, 4)), C=rng.choice((2, 4)), K=rng.choice((2, 3, 4)), Q=2, **windows)
         model = AnalyticalModel(layer, architecture)
         point = outermost_only(layer, architecture, model.neighbourhood)

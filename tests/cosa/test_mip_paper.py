@@ -14,7 +14,7 @@ from cosa.errors import InputError
 from cosa.mappers.cosa_mip import map_layer
 from cosa.mappers.nests import build_nest, order_free_levels
 from cosa.mip.aggregated import Program
-from cosa.mip.nest import NestQuantities, breakdown
+from cosa.mip.nest import NestQuantities, breakdown, readings
 from cosa.mip.objective import OBJECTIVES, Weights
 from cosa.mip.paper import PaperProgram
 from cosa.mip.quantities import KINDS, Kind, Rules, exact_modes, staying_modes
@@ -62,7 +62,7 @@ def test_paper_and_aggregated_have_one_optimum(seed: int, objective: str, as_pub
 
 
 def every_value(work: Layer, objective: str, rules: Rules) -> float:
-    """The least objective over every assignment of prime factors to places and the orders the objective is for."""
+    """The least objective over every assignment of factors, of 1 too, to places, and the orders it is for."""
     assert all(bound in (1, 2, 3, 5, 7) for bound in work.bounds.values())
     dims = [dim for dim in DIMS if work.bounds[dim] > 1]
     places: list[tuple[int, Kind]] = [
@@ -85,8 +85,7 @@ def every_value(work: Layer, objective: str, rules: Rules) -> float:
         ):
             continue
         nests = {build_nest(SIMBA, Factors(bounds, ()), {ordered: mode.innermost}) for mode in modes}
-        for nest in nests:
-            numbers = NestQuantities(work, SIMBA, nest, rules)
+        for numbers in [reading for nest in nests for reading in readings(work, SIMBA, nest, rules)]:
             shares = [
                 (numbers.log_tile(tensor, level), rules.share_words(work, SIMBA, level, tensor))
                 for level, entry in enumerate(SIMBA.levels)

@@ -44,6 +44,8 @@ def count_words(schedule: Schedule) -> dict[Key, tuple[int, int]]:
     pes = _pe_offsets(loops, mesh, arch.fanout(mesh)[0])
     tensors = ("weights", "inputs", "outputs")
     store = {t: max((i for i in range(mesh) if t in nest[i].keeps), default=-1) for t in tensors}
+    if arch.machine.weights_refetch == "published" and store["weights"] >= 0:
+        store["weights"] = mesh - 1  # what all loops of a PE want comes at once, whatever the buffer holds
     chip = {t: [i for i in range(mesh, len(nest) - 1) if t in nest[i].keeps] for t in tensors}
     names = {i: f"chip:{entry.level}" for i, entry in enumerate(nest)} | {mesh: "global_buffer", len(nest) - 1: "dram"}
     # Where each tensor's words come from and go to, for PEs (-1) and every level on the chip.

@@ -36,6 +36,7 @@ MACHINES: tuple[dict[str, Any], ...] = (
     {},
     {"compute_starts": "first_word", "reduction": "tree"},
     {"halo_reuse": False, "chunk_packets": 4},
+    {"weights_refetch": "published"},
 )
 
 
@@ -46,7 +47,7 @@ def simulated_cycles(schedule: Schedule) -> int:
 
 def test_no_random_schedule_runs_below_its_floor() -> None:
     rng = random.Random(3)
-    for seed in range(40):
+    for seed in range(60):
         noc = {"partial_packets": "full"} if seed % 3 else {"global_buffer_ports": [{"router": [0, -1]}]}
         schedule = random_schedule(seed, machine=dict(rng.choice(MACHINES)), noc=noc)
         evaluator = NetworkEvaluator(schedule.layer, schedule.architecture)

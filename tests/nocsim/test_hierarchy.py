@@ -25,6 +25,7 @@ from tests.nocsim.oracle import count_words
 from tests.nocsim.test_accelerator import MACHINES, NOCS, check_conservation, check_cycles, run
 
 seeds = st.integers(0, 10**6)
+REFETCHES: tuple[dict[str, Any], ...] = ({}, {"weights_refetch": "published"})
 
 
 def exact_words(schedule: Schedule, whole_pes: bool) -> dict[tuple[str, str, str, str], tuple[int, int]]:
@@ -46,7 +47,7 @@ def exact_words(schedule: Schedule, whole_pes: bool) -> dict[tuple[str, str, str
 @given(seeds)
 def test_words_at_every_boundary(seed: int) -> None:
     """Simulated = walk over every iteration = `exact` of whole PEs = closed form of `Traffic`."""
-    schedule = any_schedule(seed, max_macs=400, machine={"halo_reuse": seed % 3 != 0})
+    schedule = any_schedule(seed, max_macs=400, machine=REFETCHES[seed // 3 % 2] | {"halo_reuse": seed % 3 != 0})
     accelerator = Accelerator(schedule, ideal_network=True, ideal_memory=True)
     accelerator.run()
     simulated = {key: (count.sent_words, count.received_words) for key, count in accelerator.ledger.flows.items()}
@@ -55,7 +56,7 @@ def test_words_at_every_boundary(seed: int) -> None:
     assert simulated == exact_words(schedule, whole_pes=True)
     assert simulated == {key: (flow.sent_words, flow.received_words) for key, flow in flows.items()}
     inside = [loop for level in schedule.innermost_first[: schedule.architecture.mesh_level] for loop in level.spatial]
-    if all(loop.bound == 1 for loop in inside):
+    if all(loop.bound == 1 for loop in inside) and seed // 3 % 2 == 0:
         assert simulated == exact_words(schedule, whole_pes=False)
 
 
@@ -69,6 +70,7 @@ def test_any_machine_ends_above_its_bound_with_every_word_delivered(seed: int) -
         noc=NOCS[seed % 3],
         machine=MACHINES[seed // 3 % 3]
         | {
+            **REFETCHES[seed // 5 % 2],
             "halo_reuse": seed % 2 == 0,
             "compute_starts": ("whole_tile", "first_word")[seed // 9 % 2],
             "reduction": ("chain", "tree")[seed // 18 % 2],

@@ -14,8 +14,10 @@ import pytest
 import cosa
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants, PublishedConstants
+from cosa.analytical.loads import transfers
 from cosa.analytical.published_batch import PublishedEvaluator
 from cosa.analytical.published_machine import PublishedLoads, require_published
+from cosa.analytical.traffic import Traffic
 from cosa.arch import Architecture, load_architecture
 from cosa.errors import InfeasibleError, InputError
 from cosa.mappers.figures import PublishedModel
@@ -103,6 +105,37 @@ def test_loads_are_those_of_the_generators_list(machine: Architecture) -> None:
         partial += flits["psums_gb_to_pe"] > 0
         reduced += flits["psums_pe_to_pe"] > 0
     assert partial > 10 and reduced > 10
+
+
+def test_weights_move_as_the_generator_sends_them(machine: Architecture) -> None:
+    """Packets of weights to PEs: those of `cosa2021`; a machine that refetches sends more where its buffer changes."""
+    data = machine.model_dump(mode="json")
+    data["machine"]["weights_refetch"] = "physical"
+    physical, more = Architecture.from_data(data), 0
+    for schedule in random_schedules(machine, 60, seed=4):
+        schedule = with_loops_inside(schedule)
+        listed = PublishedDataflow(schedule).transactions()
+        wanted = sum(x.size for x in listed if dict(x.labels)["class"] == "weights_dram_to_pe")
+        assert weight_packets(schedule) == wanted, schedule.nest
+        refetched = weight_packets(schedule.with_architecture(physical))
+        assert refetched >= wanted
+        more += refetched > wanted
+    assert more > 10
+
+
+def with_loops_inside(schedule: Schedule) -> Schedule:
+    """The schedule with its temporal loops at the global buffer moved to the level under it, outside the weights'."""
+    nest = list(schedule.nest)
+    moved = nest[1].temporal
+    nest[1] = nest[1].model_copy(update={"loops": nest[1].spatial})
+    nest[2] = nest[2].model_copy(update={"loops": (*moved, *nest[2].loops)})
+    return Schedule.make(schedule.layer, schedule.architecture, tuple(nest), schedule.provenance)
+
+
+def weight_packets(schedule: Schedule) -> int:
+    """Packets of weights that the simulated machine sends, each partly filled one as a full one."""
+    found = transfers(Traffic(schedule.layer, schedule.architecture, schedule.nest))
+    return sum(-(-x.n_bytes // 32) * x.count for x in found if x.tensor == "weights")
 
 
 @pytest.mark.parametrize("dram", [False, True])

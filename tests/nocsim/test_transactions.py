@@ -205,6 +205,25 @@ def test_several_network_steps() -> None:
     assert all(times.end is not None for times in replay.times.values())
 
 
+def test_reductions_are_listed_group_by_group() -> None:
+    """Two groups of eight PEs in alternate columns, the order that the published list of ResNet-50's input.73 has."""
+    arch = cosa.load_architecture("cosa2021")
+    spread = (
+        Loop(dim="C", bound=8, kind="spatial", axis="row_major"),
+        Loop(dim="P", bound=2, kind="spatial", axis="row_major"),
+    )
+    nest = tuple(
+        ScheduleLevel(level=level.name, keeps=level.keeps, loops=spread if level.name == "GlobalBuffer" else ())
+        for level in arch.levels[::-1]
+    )
+    layer = cosa.Layer(name="groups", R=1, S=1, P=2, Q=1, C=8, K=1, N=1)
+    schedule = Schedule.make(layer, arch, nest, Provenance(mapper="hand", version="test"))
+    listed = PublishedDataflow(schedule).transactions()
+    hops = [(x.actor, *x.destinations) for x in listed if dict(x.labels)["class"] == "psums_pe_to_pe"]
+    even = [(0, 2), (4, 6), (8, 10), (12, 14), (2, 6), (6, 10), (10, 14)]
+    assert hops == [*even, *((source + 1, destination + 1) for source, destination in even)]
+
+
 def test_transactions_command(main_job: Schedule, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main_job.save(tmp_path / "s.json")
     output = tmp_path / "tc.csv"

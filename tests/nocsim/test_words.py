@@ -13,7 +13,7 @@ from tests.nocsim.oracle import count_words
 @pytest.mark.parametrize("block", range(20))
 def test_random_schedules_move_the_words_of_the_oracle(block: int) -> None:
     for seed in range(block * 15, block * 15 + 15):
-        machine = {"halo_reuse": seed % 3 != 0}
+        machine = {"halo_reuse": seed % 3 != 0, "weights_refetch": ("physical", "published")[seed // 3 % 2]}
         schedule = random_schedule(seed, machine=machine)
         expected = count_words(schedule)
         accelerator = Accelerator(schedule, ideal_network=True, ideal_memory=True)
