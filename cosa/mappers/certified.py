@@ -394,8 +394,8 @@ class Search:
                     return bound, "tight"
                 if not listed and self._may_see_all:
                     self._see_all()
-                # The program is exact up to what it under-estimates, or has named what is on the list already: set these
-                # tiles aside, once the best of all their orders and layouts is known.
+                # The program is exact up to what it under-estimates, or has named what is on the list already: set
+                # these tiles aside, once the best of all their orders and layouts is known.
                 if not self._consider_all_nests(point) and not listed:
                     return bound, "tight"
                 program.exclude(factors)
@@ -433,7 +433,7 @@ class Search:
         return result
 
     def _solve(self, program: CostProgram, gap: float) -> SolverResult:
-        """Solve; what presolve makes of a program within its tolerances is not the last word where that has no answer."""
+        """Solve; what presolve makes of a program, within its tolerances, is not the last word."""
         for presolve in (True, False):
             result = solve(
                 program.model,
@@ -488,7 +488,7 @@ class Search:
         raise _AllSeen
 
     def _consider_all_nests(self, point: Point) -> bool:
-        """Keep the best of a mapping's tiles over all orders and layouts, whatever is minimised later; False where there
+        """Keep the best of a mapping's tiles over all orders and layouts, whatever is minimised later; False if there
         are too many to look at."""
         nests = self.model.best_nests(point)
         for nest in nests or ():

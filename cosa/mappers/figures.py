@@ -207,7 +207,7 @@ class AnalyticalModel:
             result = self.evaluator(point).evaluate(self.neighbourhood.batch(points), detail=False)
             if not result.fits[0]:
                 return []
-            found += [(*pair, points[at]) for *pair, at in _front(result.cycles, result.energy_pj)]
+            found += [(cycles, energy, points[at]) for cycles, energy, at in _front(result.cycles, result.energy_pj)]
         return [found[at][2] for *_, at in _front(*(np.array(column) for column in list(zip(*found, strict=True))[:2]))]
 
     def every_tiling(self) -> list[tuple[float, Point]] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, get_args
 
@@ -18,7 +18,7 @@ from cosa.mappers.certified import MAX_ROUNDS, Search
 from cosa.mappers.confirm import confirm, figures_of
 from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, Figures, NetworkModel, PublishedModel, padded_size
-from cosa.mappers.neighbours import Point
+from cosa.mappers.neighbours import Neighbourhood, Point
 from cosa.mappers.opening import starting_points
 from cosa.mappers.padding import padding_choices, padding_hint
 from cosa.mappers.ranking import Answer
@@ -189,7 +189,13 @@ def _task(
         fixed = {"model": name, "constants": constants, "constraints": constraints, "pad_percent": pad_percent}
         solver = {"gap": gap, "rounds": rounds, "seed": seed, "threads": threads}
         start += _with_fixed_levels(
-            layer, architecture, objective, time_limit_seconds=time_limit_seconds / 3, **fixed, **solver
+            layer,
+            architecture,
+            objective,
+            found_model.neighbourhood,
+            time_limit_seconds=time_limit_seconds / 3,
+            **fixed,
+            **solver,
         )
     if not start:
         neighbourhood = found_model.neighbourhood
@@ -215,14 +221,17 @@ def _task(
     )
 
 
-def _with_fixed_levels(layer: Layer, architecture: Architecture, objective: str, **options: Any) -> list[Point]:
-    """The mapping found where levels keep what the architecture says; none where nothing fits so."""
+def _with_fixed_levels(
+    layer: Layer, architecture: Architecture, objective: str, neighbourhood: Neighbourhood, **options: Any
+) -> list[Point]:
+    """The mapping found where levels keep what the architecture says, as a point of another neighbourhood; none where
+    nothing fits so."""
     try:
         task = _task(layer, architecture, settle_ties=False, **options)
         point = task.search.run(objective).answer.point
     except (InfeasibleError, SolverError):
         return []
-    return [Point(point.bounds, point.orders, as_array(task.model.keeping.default))]
+    return [replace(neighbourhood.adopted(point, task.model.neighbourhood), keeps=as_array(task.model.keeping.default))]
 
 
 def _model(

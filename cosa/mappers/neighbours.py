@@ -9,7 +9,7 @@ what is written (`Neighbourhood.nest`) are made from one layout.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice, permutations, product
 from math import factorial, prod
@@ -62,8 +62,8 @@ def _permutation(innermost: tuple[Dim, ...]) -> tuple[int, ...]:
 @dataclass(frozen=True)
 class Point:
     """One mapping: `bounds` int64 [2 (temporal, spatial), level, dimension], `orders` numbers in a table of orders,
-    `keeps` bool [level, tensor] (None: what the neighbourhood's levels keep by default), `layouts` of the spatial loops by
-    level (None: as the neighbourhood lays them out)."""
+    `keeps` bool [level, tensor] (None: what the neighbourhood's levels keep by default), `layouts` of the spatial loops
+    by level (None: as the neighbourhood lays them out)."""
 
     bounds: Array
     orders: Array
@@ -162,6 +162,11 @@ class Neighbourhood:
                 bounds[level, loop.dim, loop.kind] = bounds.get((level, loop.dim, loop.kind), 1) * loop.bound
             innermost[level] = tuple(loop.dim for loop in reversed(entry.temporal) if loop.bound > 1)
         return self.point(bounds, innermost)
+
+    def adopted(self, point: Point, other: Neighbourhood) -> Point:
+        """A mapping of another neighbourhood with its orders as this one's table numbers them."""
+        orders = [self._number_of(tuple(map(int, other.permutations[number]))) for number in point.orders]
+        return replace(point, orders=np.array(orders, np.int64))
 
     def _order(self, level: int, innermost: Sequence[Dim]) -> int:
         """The order of the table for a level that agrees longest with the wish."""
@@ -323,9 +328,8 @@ class Neighbourhood:
     def _may_link(self, point: Point, level: int) -> bool:
         """Whether instances below a level may take words from neighbours in Timeloop's accounting.
 
-        Words of a MAC can stay where they are, and its neighbour have them. Elsewhere words can be a neighbour's only on
-        an axis of the inputs that both an output and a filter loop walk, one of them over time
-        (`cosa.mip.links`).
+        Words of a MAC can stay where they are, and its neighbour have them. Elsewhere words can be a neighbour's only
+        on an axis of the inputs that both an output and a filter loop walk, one of them over time (`cosa.mip.links`).
         """
         spatial = {DIMS[dim] for dim in np.flatnonzero(point.bounds[1, level] > 1)}
         if len(spatial) < 2 or level == 0:
@@ -380,7 +384,9 @@ class Neighbourhood:
         temporal_dims = self.permutations[points.orders]
         keeps = self._default_keeps if points.keeps is None else points.keeps
         spatial = (mappings, levels, 2 * len(DIMS))
-        dims, bounds, axes = np.zeros(spatial, np.uint8), np.ones(spatial, np.int64), np.zeros(spatial, np.uint8)
+        dims: Array = np.zeros(spatial, np.uint8)
+        bounds: Array = np.ones(spatial, np.int64)
+        axes: Array = np.zeros(spatial, np.uint8)
         widest = 1
         for level in self._levels:
             if self._instances[level] == 1:
@@ -391,10 +397,13 @@ class Neighbourhood:
                     dims[rows, level, slot] = DIMS.index(dim)
                     bounds[rows, level, slot] = bound
                     axes[rows, level, slot] = SPATIAL_AXES.index(axis)
+        dims, bounds, axes = (np.ascontiguousarray(array[:, :, :widest]) for array in (dims, bounds, axes))
         return MappingBatch(
             np.ascontiguousarray(temporal_dims),
             np.take_along_axis(points.bounds[:, 0], temporal_dims.astype(np.int64), axis=2),
-            *(np.ascontiguousarray(array[:, :, :widest]) for array in (dims, bounds, axes)),
+            dims,
+            bounds,
+            axes,
             np.broadcast_to(keeps, (mappings, levels, len(TENSORS))).copy(),
         )
 

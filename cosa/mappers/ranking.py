@@ -24,9 +24,9 @@ class Outcome:
     `answers`: the best mappings in their order, each with other factors. No mapping whose factors are not listed has a
     value below `bound` (infinite: there are no others).
     `stopped_by`: ``gap`` (best and bound meet), ``tight`` (nothing left to tighten: the rest is what the program does
-    not model), ``slow`` (further rounds would hardly move the bound), ``time``, ``failed`` (the solver). `floor_cycles`: what no mapping runs
-    below, whatever is predicted (None: not asked for). `tilings_seen`: all there are, where all were looked at. `first_seconds`: when the first mapping was there,
-    `best_seconds`: when the best was.
+    not model), ``slow`` (further rounds would hardly move the bound), ``time``, ``failed`` (the solver).
+    `floor_cycles`: what no mapping runs below, whatever is predicted (None: not asked for). `tilings_seen`: all there
+    are, where all were looked at. `first_seconds`: when the first mapping was there, `best_seconds`: when the best was.
     """
 
     answers: list[Answer]

@@ -103,8 +103,8 @@ class Links:
         linked: list[Any] = []
         for axis in self._axes:
             ways = [
-                self._both((tap, "spatial", level), (output, "temporal", level))
-                for tap, output in ((axis.taps, axis.outputs), (axis.outputs, axis.taps))
+                self._meeting((still, "spatial", level), (moving, "temporal", level), axis, (moving,))
+                for still, moving in ((axis.taps, axis.outputs), (axis.outputs, axis.taps))
             ]
             way = space.new_variable("binary")
             space.require(way <= sum(ways))
@@ -118,9 +118,11 @@ class Links:
         space.require(sum(linked) <= 1)
         returns = space.new_variable("binary")
         space.require(returns <= self._sharing(level, "inputs"))
-        space.require(
-            returns <= sum(self._both((a.outputs, "temporal", level), (a.taps, "temporal", level)) for a in self._axes)
-        )
+        undone = [
+            self._meeting((a.outputs, "temporal", level), (a.taps, "temporal", level), a, (a.outputs, a.taps))
+            for a in self._axes
+        ]
+        space.require(returns <= sum(undone))
         active = space.new_variable("binary")
         space.require(active <= sum(linked) + returns)
         return _Network(saved + returns, _ROUNDED * active, uneven)
@@ -129,11 +131,7 @@ class Links:
     def _axes(self) -> list[Axis]:
         """Axes that an output and a filter loop walk."""
         space = self.space
-        return [
-            axis
-            for axis in sliding_axes(space.layer)
-            if space.longest(axis.taps) > 1 and space.longest(axis.outputs) > 1
-        ]
+        return [axis for axis in sliding_axes(space.layer) if space.meets(axis)]
 
     def _sharing(self, level: int, tensor: Tensor) -> Expression:
         """At least 1 where two instances below a level may need the same words."""
@@ -142,6 +140,28 @@ class Links:
             found = found + sum(
                 self._both((axis.outputs, "spatial", level), (axis.taps, "spatial", level)) for axis in self._axes
             )
+        return found
+
+    def _meeting(
+        self, one: tuple[Dim, Kind, int], other: tuple[Dim, Kind, int], axis: Axis, moving: Sequence[Dim]
+    ) -> Any:
+        """`_both`, where loops over the dimensions `moving` go as far along the axis as loops over its other one can.
+
+        A tile of t indices moves by t of them at least, more than instances side by side are apart; in positions that
+        must be what the other dimension makes up for, which is less than all of its indices.
+        """
+        found, space = self._both(one, other), self.space
+        level = min(one[2], other[2])
+        for dim in moving:
+            (far, each), (partner, back) = (
+                ((axis.outputs, axis.stride), (axis.taps, axis.dilation))
+                if dim == axis.outputs
+                else ((axis.taps, axis.dilation), (axis.outputs, axis.stride))
+            )
+            room = log2((space.longest(partner) - 0.5) * back / each)
+            longest = log2(space.longest(far))
+            if level > 0 and longest > room:
+                space.require(space.log_extent((far,), level - 1) <= room + (longest - room) * (1 - found))
         return found
 
     def _both(self, one: tuple[Dim, Kind, int], other: tuple[Dim, Kind, int]) -> Any:

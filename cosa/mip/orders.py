@@ -215,6 +215,8 @@ class Orders:
         space, found = self.space, []
         outside = range(child + 1, len(space.architecture.levels))
         for axis in self._axes:
+            if self.rule == "timeloop" and not space.meets(axis):
+                continue
             both = space.new_variable("binary")
             for dim in (axis.outputs, axis.taps):
                 space.require(both <= space.weighted(outside, (dim,), ("temporal",), lambda prime: 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log2, prod
+from math import gcd, log2, prod
 from typing import Any
 
 from cosa.arch import Architecture, Limit
@@ -102,6 +102,13 @@ class Space:
     def longest(self, dim: Dim) -> int:
         """The largest bound that a dimension may have."""
         return self.bounds[dim][-1]
+
+    def meets(self, axis: Axis) -> bool:
+        """Whether output and filter loops of an axis can move its inputs by as much: by a common multiple of their
+        steps."""
+        outputs, taps = self.longest(axis.outputs), self.longest(axis.taps)
+        common = gcd(axis.stride, axis.dilation)
+        return axis.dilation // common < outputs and axis.stride // common < taps
 
     def _add_counts(self) -> None:
         for dim, primes in self.factors.items():
