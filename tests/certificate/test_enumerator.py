@@ -146,7 +146,7 @@ def mergeable(nest: Any) -> bool:
     return all(len(set(dims)) == len(dims) for dims in temporal)
 
 
-def test_what_is_left_out_is_no_better() -> None:
+def test_what_is_left_out_costs_what_something_else_costs() -> None:
     """On pairs where arrangements may matter: windows that slide, and instances side by side, MACs or buffers."""
     compared, smaller = Counter[str](), 0
     for seed in range(3000):
@@ -158,17 +158,16 @@ def test_what_is_left_out_is_no_better() -> None:
             continue
         whole = Enumerator(pair.layer, pair.architecture, pair.constraints, pair.bypass, everything=True)
         try:
-            everything = whole.best(2000)
+            whole.spaces(2000)
         except TooManyNestsError:
             continue
-        if whole.looked_at < 20:
+        everything = Counter((cost.cycles, f"{cost.energy_pj:.9e}") for cost, _ in whole.nests())
+        if len(everything) < 20:
             continue
-        found = pair.enumerator()
-        assert {name: value for name, (value, _) in found.best().items()} == {
-            name: pytest.approx(value, rel=1e-12, abs=0) for name, (value, _) in everything.items()
-        }, seed
+        found = Counter((cost.cycles, f"{cost.energy_pj:.9e}") for cost, _ in pair.enumerator().nests())
+        assert set(found) == set(everything), seed
         compared[which] += 1
-        smaller += whole.looked_at > found.looked_at
+        smaller += found.total() < everything.total()
     assert compared == {"MACs": 25, "windows": 25}
     assert smaller >= 40
 
