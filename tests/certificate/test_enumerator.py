@@ -102,6 +102,24 @@ def test_the_accounting_equals_that_of_cosa_evaluate_on_random_nests() -> None:
     assert sum(seen.values()) >= 300, "bandwidths stretch too few of the nests"
 
 
+def test_a_group_of_which_neighbours_serve_a_part_is_read_whole() -> None:
+    """P2 K2 in a row: of the two instances that want the same inputs one lies beside who had them a step before."""
+    level = {"keeps": list(TENSORS), "capacity_words": 100, "vector_access_energy_pj": 1}
+    outer = level | {"name": "L1", "capacity_words": None, "fanout": 4}
+    pair = Pair(0, "", {"name": "part", "R": 3, "P": 2, "K": 2} | dict.fromkeys("SQCN", 1), {}, None, "fixed")
+    pair.architecture.update({"name": "part", "levels": [level | {"name": "L0"}, outer]})
+    layer, architecture, _ = product_view(pair)
+    spatial = [{"dim": dim, "bound": 2, "kind": "spatial", "axis": "x"} for dim in "PK"]
+    temporal = {"dim": "R", "bound": 3, "kind": "temporal", "axis": None}
+    nest = [
+        {"level": "L1", "keeps": list(TENSORS), "loops": [temporal, *spatial]},
+        {"level": "L0", "keeps": list(TENSORS), "loops": []},
+    ]
+    theirs = evaluate_timeloop(layer, architecture, as_levels(nest))
+    assert evaluate(pair.layer, pair.architecture, nest) == (theirs.cycles, theirs.energy_pj)
+    assert theirs.levels[1].tensors["inputs"].reads == 6, "two groups at each of three steps"
+
+
 def test_every_nest_is_valid_and_costs_what_cosa_evaluate_says() -> None:
     rng, checked = random.Random(1), 0
     for pair, enumerator in islice(pairs(0, most=1000), 26):
