@@ -37,6 +37,9 @@ from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
 _SHARE_STEPS = (1, 2, 3, 4, 6)
 """Logs of (words / distinct words) from which on the reads of outputs are known better."""
 
+_ROUNDED_READ, _ROUNDED_FILL = 0.5, 1.0
+"""Words that rounding an average takes off at most: to the nearest whole number, and down."""
+
 APART = 0.01
 """How far below a step the log of words over distinct words may be without being counted as there. The ratio is a whole
 number, and the log of the next smaller one of any step is farther off; the solver's tolerance is far smaller."""
@@ -173,19 +176,25 @@ class AnalyticalProgram(Space):
             if per_word == 0:
                 continue
             arrays = self._log_arrays(level)
+            most_arrays = self.architecture.instances(level) // entry.cluster_size
             unit = self.energy_unit_pj / per_word
             name = f"{level} {tensor}"
             sent = []
             for child, arc in self.keeps.into(tensor, level):
                 words = self.log_sent(tensor, child, level) + arrays
                 sent.append((words, self.power(f"{name} sent", words, unit, arc), arc))
+                total = total - self.links.words_rounded(
+                    tensor, range(child + 2, level + 1), _ROUNDED_READ * most_arrays / unit, arc
+                )
             moved = sum(each for _, each, _ in sent)
             if level == self._levels[-1]:
                 self.require_all_words(tensor, moved, 1 / unit)
             total = total + moved
             if level != self._levels[-1]:
-                fills = self.log_filled(tensor, level) + arrays
-                total = total + self.power(f"{name} fills", fills, unit, self.keeps.kept[level, tensor])
+                fills, kept = self.log_filled(tensor, level) + arrays, self.keeps.kept[level, tensor]
+                total = total + self.power(f"{name} fills", fills, unit, kept)
+                network = range(level + 1, level + 2)
+                total = total - self.links.words_rounded(tensor, network, _ROUNDED_FILL * most_arrays / unit, kept)
             if tensor == "outputs":
                 total = total + sum(self._output_reads(level, *each, unit) for each in sent)
         return total
@@ -262,10 +271,16 @@ class AnalyticalProgram(Space):
         name = f"{level} {tensor} {direction}"
         sent = [(self.log_sent(tensor, child, level), arc) for child, arc in self.keeps.into(tensor, level)]
         total: Expression = 0.0
+        if direction == "read":
+            for child, arc in self.keeps.into(tensor, level):
+                networks = range(child + 2, level + 1)
+                total = total - self.links.words_rounded(tensor, networks, _ROUNDED_READ / unit, arc)
         if direction == "write":
             if level != self._levels[-1]:
-                fills = self.log_filled(tensor, level)
-                total = total + self.power(f"{name} fills", fills, unit, self.keeps.kept[level, tensor])
+                fills, kept = self.log_filled(tensor, level), self.keeps.kept[level, tensor]
+                total = total + self.power(f"{name} fills", fills, unit, kept)
+                network = range(level + 1, level + 2)
+                total = total - self.links.words_rounded(tensor, network, _ROUNDED_FILL / unit, kept)
             if tensor == "outputs":
                 total = total + sum(self.power(name, words, unit, arc) for words, arc in sent)
             return total

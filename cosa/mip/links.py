@@ -9,6 +9,7 @@ instance by instance. It counts as saved what can be saved at most, where it can
   at the level, the other temporal at it or further out.
 * Along such a move positions are chains; the last of each has no neighbour to ask. A chain is no longer than the axis
   has instances, so at most that factor is saved, of the words sent and of the words that arrive.
+* Where another dimension moves the inputs there is no such neighbour, and that happens for each of its indices once.
 * A tile that comes back to where it was (an output and a filter loop that undo each other) has all its words at a
   neighbour with the same position. The loop inside has as many visits at least, so at most half is saved.
 * The word of a MAC stays while the loops innermost of all do not move it, and is taken to be read each time; where a
@@ -16,7 +17,7 @@ instance by instance. It counts as saved what can be saved at most, where it can
 * Outside a level that keeps nothing of the tensor, links change only how many instances a word is for, on average.
   Where outputs and taps share positions, groups have fewer instances than the largest of them by a factor of 9/4 on an
   axis at most (`MOST_UNEVEN`).
-* Averages are rounded, and a first visit brings a word at least, so rounding halves a count at most.
+* Averages are rounded: reads to the next whole number, arrivals down.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 from cosa.mip.orders import GROUPS, Orders
 from cosa.mip.quantities import Axis, Expression, Kind, sliding_axes
 from cosa.mip.space import Space
-from cosa.workload import Dim, Tensor
+from cosa.workload import DIMS, RELEVANT, Dim, Tensor
 
 MOST_UNEVEN = 9 / 4
 """Instances of the largest group over those of an average one, on one axis, at most.
@@ -40,18 +41,15 @@ else the largest has at most k = ceil(x), of 1 - (1 - 1 / x)^2 of all as many gr
 k - 1 < x <= k is below (k - 1 + 1) (2 / (k - 1) - 1 / (k - 1)^2), largest at k = 3.
 """
 
-_ROUNDED = 1.0
-"""Log of what rounding an average takes off at most."""
-
 
 @dataclass(frozen=True)
 class _Network:
-    """Logs of what links under one level save at most: `saved` of words, `rounded` on top where averages are rounded,
-    `uneven` where only the size of groups counts."""
+    """Links under one level: logs of what they save at most, of words (`saved`), and where only the size of groups
+    counts (`uneven`); `active` is a binary, 1 where there are links (None: there are none)."""
 
     saved: Expression
-    rounded: Expression
     uneven: Expression
+    active: Any
 
 
 class Links:
@@ -75,18 +73,22 @@ class Links:
         """Log of what the words that a level sends to `child` are fewer by, at most."""
         if tensor != "inputs":
             return 0.0
-        total = self._network(child + 1).saved
-        for outer in range(child + 2, level + 1):
-            network = self._network(outer)
-            total = total + network.uneven + network.rounded
-        return total
+        return self._network(child + 1).saved + sum(self._network(at).uneven for at in range(child + 2, level + 1))
 
     def log_filled(self, tensor: Tensor, child: int) -> Expression:
         """Log of what the words that arrive at `child` are fewer by, at most."""
-        if tensor != "inputs":
+        return self._network(child + 1).saved if tensor == "inputs" else 0.0
+
+    def words_rounded(self, tensor: Tensor, networks: range, most: float, given: Expression) -> Expression:
+        """Words, `most` at most, that rounding takes off an average over instances below some levels; 0 where `given`
+        is."""
+        active = [network.active for network in map(self._network, networks) if network.active is not None]
+        if tensor != "inputs" or not active:
             return 0.0
-        network = self._network(child + 1)
-        return network.saved + network.rounded
+        rounded = self.space.new_variable("binary")
+        self.space.require(rounded <= sum(active))
+        self.space.require(rounded <= given)
+        return most * rounded
 
     def _network(self, level: int) -> _Network:
         if level not in self._networks:
@@ -96,42 +98,70 @@ class Links:
     def _make(self, level: int) -> _Network:
         space = self.space
         if space.most_instances(level) == 1 or not self._axes:
-            return _Network(0.0, 0.0, 0.0)
-        most = log2(prod(space.architecture.fanout(level)) + 0.5)
-        saved: Expression = 0.0
-        uneven: Expression = 0.0
-        linked: list[Any] = []
-        for axis in self._axes:
-            ways = [
-                self._meeting((still, "spatial", level), (moving, "temporal", level), axis, (moving,))
-                for still, moving in ((axis.taps, axis.outputs), (axis.outputs, axis.taps))
-            ]
-            way = space.new_variable("binary")
-            space.require(way <= sum(ways))
-            here = space.new_variable("continuous", most)
-            space.require(here <= space.log_loops((axis.outputs, axis.taps), level, ("spatial",)))
-            space.require(here <= most * way)
-            saved = saved + here
-            linked.append(way)
-            both = self._both((axis.outputs, "spatial", level), (axis.taps, "spatial", level))
-            uneven = uneven + log2(MOST_UNEVEN) * both
-        space.require(sum(linked) <= 1)
-        returns = space.new_variable("binary")
-        space.require(returns <= self._sharing(level, "inputs"))
-        undone = [
-            self._meeting((a.outputs, "temporal", level), (a.taps, "temporal", level), a, (a.outputs, a.taps))
-            for a in self._axes
-        ]
-        space.require(returns <= sum(undone))
+            return _Network(0.0, 0.0, None)
         active = space.new_variable("binary")
-        space.require(active <= sum(linked) + returns)
-        return _Network(saved + returns, _ROUNDED * active, uneven)
+        ways = {axis: self._binary(self._ways(axis, level)) for axis in self._axes}
+        undone = {axis: self._undone(axis, level) for axis in self._axes}
+        returns = self._binary(sum(undone.values()))
+        space.require(returns <= self._sharing(level, "inputs"))
+        space.require(active <= sum(ways.values()) + returns)
+        saved: Expression = returns
+        uneven: Expression = 0.0
+        chosen = []
+        for axis, way in ways.items():
+            one = self._binary(way)
+            chosen.append(one)
+            saved = saved + self._saved_along(
+                axis, level, one, {a: ways[a] + undone[a] for a in self._axes if a != axis}
+            )
+            both = self._binary(self._both((axis.outputs, "spatial", level), (axis.taps, "spatial", level)))
+            space.require(both <= active)
+            uneven = uneven + log2(MOST_UNEVEN) * both
+        # Not all visits have their links along one axis; the axis that saves most is more than any mixture.
+        space.require(sum(chosen) <= 1)
+        return _Network(saved, uneven, active)
+
+    def _saved_along(self, axis: Axis, level: int, given: Any, others: dict[Axis, Expression]) -> Any:
+        """Log of what links along an axis save of the words sent from a level; `others`: whether another axis has links
+        as well, or comes back to where it was."""
+        space = self.space
+        most = log2(prod(space.architecture.fanout(level)) + 0.5)
+        saved = space.new_variable("continuous", most)
+        space.require(saved <= most * given)
+        space.require(saved <= space.log_loops((axis.outputs, axis.taps), level, ("spatial",)))
+        visits = self.log_mac_visits("inputs") if level == 0 else self.orders.log_visits("inputs", level - 1)
+        outside = range(level, len(space.architecture.levels))
+        alone = [dim for dim in DIMS if dim in RELEVANT["inputs"] and dim not in (axis.outputs, axis.taps)]
+        slack: Expression = 0.0
+        for other, possible in others.items():
+            slack = slack + possible * log2(space.longest(other.outputs) * space.longest(other.taps))
+        space.require(saved <= visits - space.weighted(outside, alone, ("temporal",), log2) + slack)
+        return saved
+
+    def _ways(self, axis: Axis, level: int) -> Expression:
+        """At least 1 where a loop over time and one over instances move the inputs along an axis as far."""
+        pair = (axis.taps, axis.outputs)
+        return sum(
+            self._meeting((still, "spatial", level), (moving, "temporal", level), axis)
+            for still, moving in (pair, pair[::-1])
+        )
+
+    def _undone(self, axis: Axis, level: int) -> Any:
+        """1 where two loops over time may move the inputs back and forth as far along an axis."""
+        return self._meeting((axis.outputs, "temporal", level), (axis.taps, "temporal", level), axis)
+
+    def _binary(self, most: Expression) -> Any:
+        """A binary of at most so much."""
+        found = self.space.new_variable("binary")
+        self.space.require(found <= most)
+        return found
 
     @cached_property
     def _axes(self) -> list[Axis]:
         """Axes that an output and a filter loop walk."""
         space = self.space
-        return [axis for axis in sliding_axes(space.layer) if space.meets(axis)]
+        axes = sliding_axes(space.layer)
+        return [axis for axis in axes if min(space.longest(axis.outputs), space.longest(axis.taps)) > 1]
 
     def _sharing(self, level: int, tensor: Tensor) -> Expression:
         """At least 1 where two instances below a level may need the same words."""
@@ -142,26 +172,10 @@ class Links:
             )
         return found
 
-    def _meeting(
-        self, one: tuple[Dim, Kind, int], other: tuple[Dim, Kind, int], axis: Axis, moving: Sequence[Dim]
-    ) -> Any:
-        """`_both`, where loops over the dimensions `moving` go as far along the axis as loops over its other one can.
-
-        A tile of t indices moves by t of them at least, more than instances side by side are apart; in positions that
-        must be what the other dimension makes up for, which is less than all of its indices.
-        """
-        found, space = self._both(one, other), self.space
-        level = min(one[2], other[2])
-        for dim in moving:
-            (far, each), (partner, back) = (
-                ((axis.outputs, axis.stride), (axis.taps, axis.dilation))
-                if dim == axis.outputs
-                else ((axis.taps, axis.dilation), (axis.outputs, axis.stride))
-            )
-            room = log2((space.longest(partner) - 0.5) * back / each)
-            longest = log2(space.longest(far))
-            if level > 0 and longest > room:
-                space.require(space.log_extent((far,), level - 1) <= room + (longest - room) * (1 - found))
+    def _meeting(self, one: tuple[Dim, Kind, int], other: tuple[Dim, Kind, int], axis: Axis) -> Any:
+        """`_both`, where the two dimensions of an axis may move the tiles below a level as far."""
+        found = self._both(one, other)
+        self.space.require_meeting(found, axis, min(one[2], other[2]) - 1)
         return found
 
     def _both(self, one: tuple[Dim, Kind, int], other: tuple[Dim, Kind, int]) -> Any:

@@ -171,8 +171,7 @@ class Orders:
     def _credit(self, child: int) -> Expression:
         """Log of what sliding windows save: the whole tile over the strip that is new."""
         if child not in self._credits:
-            space, top = self.space, len(self.space.architecture.levels)
-            total: Expression = 0.0
+            space, total = self.space, 0.0
             allowed = []
             for axis in self._axes:
                 table = space.extents(axis, child)
@@ -185,11 +184,7 @@ class Orders:
                     allowed.append(slides)
                     space.require(gain <= largest * slides)
                     space.require(gain <= sum(gains[pair] * table[pair] for pair in table if gains[pair]))
-                    # A first visit brings a whole tile: n visits save no more than a factor of n. With Timeloop's rule
-                    # that is so each time a loop of other dimensions advances.
-                    sweep = DIMS if self.rule == "exact" else (axis.outputs, axis.taps)
-                    outside = range(child + 1, top)
-                    space.require(gain <= sum(space.log_loops(sweep, level, ("temporal",)) for level in outside))
+                    space.require(gain <= self._log_sweep(axis, dim, child))
                     self._add_spread(axis, dim, child, table, gain, largest, self._add_slide(child, dim, slides))
                     total = total + gain
             back = self._back_and_forth(child)
@@ -197,6 +192,24 @@ class Orders:
                 space.require(sum(allowed) + (back if self.rule == "timeloop" else 0) <= 1)
             self._credits[child] = total + back
         return self._credits[child]
+
+    def _log_sweep(self, axis: Axis, dim: Dim, child: int) -> Expression:
+        """Log of how many visits there are at most for each that brings a whole tile, where a loop over `dim` slides.
+
+        With the exact rule all but the first and those where a loop advances that no window slides along may bring
+        less. With Timeloop's only the sliding loop's own visits, and such where a loop over the axis' other dimension
+        happens to move the tile on by as much, less what the sliding loop, at most half of its dimension, falls back.
+        """
+        space, outside = self.space, range(child + 1, len(self.space.architecture.levels))
+        if self.rule == "exact":
+            return self.log_visits("inputs", child) - space.weighted(outside, ("C", "N", "G"), ("temporal",), log2)
+        own = space.weighted(outside, (dim,), ("temporal",), log2)
+        partner = axis.taps if dim == axis.outputs else axis.outputs
+        goes_on = space.new_variable("binary")
+        for one in (dim, partner):
+            space.require(goes_on <= space.weighted(outside, (one,), ("temporal",), lambda prime: 1))
+        space.require_meeting(goes_on, axis, child, reach=1.5)
+        return own + log2(space.longest(partner)) * goes_on
 
     def log_transfers(self, tensor: Tensor, child: int) -> Expression:
         """Log of how many tiles of a level bring words: a tile that is where it was brings none."""
@@ -215,13 +228,12 @@ class Orders:
         space, found = self.space, []
         outside = range(child + 1, len(space.architecture.levels))
         for axis in self._axes:
-            if self.rule == "timeloop" and not space.meets(axis):
-                continue
             both = space.new_variable("binary")
             for dim in (axis.outputs, axis.taps):
                 space.require(both <= space.weighted(outside, (dim,), ("temporal",), lambda prime: 1))
             if self.rule == "timeloop":
                 space.require(both <= sum(self._stays_innermost(child, level) for level in outside))
+                space.require_meeting(both, axis, child)
             found.append(both)
         if len(found) > 1:
             space.require(sum(found) <= 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd, log2, prod
+from math import log2, prod
 from typing import Any
 
 from cosa.arch import Architecture, Limit
@@ -103,12 +103,21 @@ class Space:
         """The largest bound that a dimension may have."""
         return self.bounds[dim][-1]
 
-    def meets(self, axis: Axis) -> bool:
-        """Whether output and filter loops of an axis can move its inputs by as much: by a common multiple of their
-        steps."""
-        outputs, taps = self.longest(axis.outputs), self.longest(axis.taps)
-        common = gcd(axis.stride, axis.dilation)
-        return axis.dilation // common < outputs and axis.stride // common < taps
+    def require_meeting(self, found: Any, axis: Axis, level: int, reach: float = 1.0) -> None:
+        """Let `found` be 1 only where tiles at a level (-1: words) may be moved as far along an axis by its two
+        dimensions.
+
+        Whatever is moved over time or apart in space is so by whole tiles. So a tile of t indices of one dimension is
+        made up for by those of the other, which are fewer than all there are, times `reach`.
+        """
+        sides = (axis.outputs, axis.stride), (axis.taps, axis.dilation)
+        for (dim, step), (partner, back) in (sides, sides[::-1]):
+            room = log2((self.longest(partner) - 0.5) * reach * back / step)
+            if room < 0:
+                self.require(found <= 0)
+            longest = log2(self.longest(dim))
+            if level >= 0 and 0 <= room < longest:
+                self.require(self.log_extent((dim,), level) <= room + (longest - room) * (1 - found))
 
     def _add_counts(self) -> None:
         for dim, primes in self.factors.items():

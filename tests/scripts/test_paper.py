@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import time
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +77,85 @@ def test_wrong_options_are_told(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_figure10_counts_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program's simulation that was given up lowers the mean, and is never taken for faster than it can be."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    figure10, common = importlib.import_module("figure10"), importlib.import_module("common")
+
+    def row(layer: str, mapper: str, at_least: int, ended: bool = True) -> dict[str, Any]:
+        simulation = {"simulation": "exact", "simulated_cycles": at_least} if ended else {"simulation": "given up"}
+        return {"network": "net", "layer": layer, "mapper": mapper, "at_least_cycles": at_least, **simulation}
+
+    found = [
+        *(row("both ended", "hybrid", 800), row("both ended", "cosa", 100)),
+        *(row("baseline given up", "hybrid", 300, ended=False), row("baseline given up", "cosa", 100)),
+        *(row("program given up", "hybrid", 800), row("program given up", "cosa", 300, ended=False)),
+        *(row("program slower", "hybrid", 800), row("program slower", "cosa", 1600, ended=False)),
+        *(row("both given up", "hybrid", 800, ended=False), row("both given up", "cosa", 1600, ended=False)),
+        *(row("no baseline", "cosa", 100), row("both ended", "random", 5)),
+        {"network": "net", "layer": "no mapping", "mapper": "hybrid", "error": "none"},
+        row("no mapping", "cosa", 100),
+    ]
+    whole, assumed = figure10.counted(found, "hybrid")
+    assert assumed == {"cosa": 3, "certified": 0}
+    mean, layers = common.ratios(whole, "hybrid", "cosa", "counted_cycles")["all"]
+    assert layers == 5
+    assert mean == pytest.approx((8 * 3 * 1 * 0.5 * 1) ** (1 / 5))
+
+
+def test_figure10_simulates_a_baseline_on_where_it_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    figure10, common = importlib.import_module("figure10"), importlib.import_module("common")
+    entries = common.chosen_layers(["alexnet:210", "alexnet:218", "alexnet:223"])
+    plan = common.Plan(Path("unused"), entries, 1, 1, 1.0, 1.0, 1, True)
+
+    def row(layer: str, mapper: str, at_least: int, simulation: str) -> dict[str, Any]:
+        return {"network": "alexnet", "layer": layer, "mapper": mapper, "at_least_cycles": at_least} | {
+            "simulation": simulation
+        }
+
+    asked = []
+
+    def measure(_: Any, architecture: str, mappers: Any, *, simulate: bool, layers: Any) -> list[dict[str, Any]]:
+        asked.append((architecture, mappers[0].name, mappers[0].patience, [entry.layer.name for _, entry in layers]))
+        return [row(entry.layer.name, mappers[0].name, 990, "exact") for _, entry in layers]
+
+    monkeypatch.setattr(figure10, "measure", measure)
+    found = [
+        *(row("210", "hybrid", 300, "given up"), row("210", "cosa", 1000, "exact")),
+        *(row("218", "hybrid", 2000, "given up"), row("218", "cosa", 1000, "exact")),
+        *(row("223", "hybrid", 900, "exact"), row("223", "cosa", 1000, "exact")),
+    ]
+    again = figure10.simulated_again(plan, "cosa2021", found, [common.HYBRID])
+    assert asked == [("cosa2021", "hybrid", figure10.PATIENCE, ["210"])]
+    assert again == [row("210", "hybrid", 990, "exact"), *found[1:]]
+
+
+def test_figure10_tells_how_many_layers_count_by_convention(tmp_path: Path) -> None:
+    done = run("figure10", tmp_path, "--simulation-seconds", "0.001")
+    assert done.returncode == 0, done.stderr
+    summary = {row["quantity"]: row for row in rows(tmp_path / "figure10.csv")}
+    for architecture in ("cosa2021", "simba_4x4"):
+        assert float(summary[f"{architecture}: simulations of cosa given up"]["ours"]) == 1
+        assert float(summary[f"{architecture}: given up, counted as 1: cosa over hybrid"]["ours"]) == 1
+        mean = summary[f"{architecture}, at least: speed-up of cosa over hybrid"]
+        assert (float(mean["ours"]), mean["layers"]) == (1, "1")
+        assert f"{architecture}, at least, without these: speed-up of cosa over hybrid" not in summary
+
+
+def told_of_quality(summary: list[dict[str, str]], out: Path) -> None:
+    """Table VI: what answers cost over those of better ones, as its tables of layers have it."""
+    found = {row["quantity"]: float(row["ours"]) for row in summary if row["ours"]}
+    answers = {row["mapper"]: row for row in rows(out / "table6_layers.csv")}
+    energy = {name: float(answers[name]["energy_pj"]) for name in ("any fastest", "certified")}
+    simulated = {row["mapper"]: float(row["simulated_cycles"]) for row in rows(out / "table6_simulated.csv")}
+    assert found["any fastest: energy / certified energy"] == pytest.approx(energy["any fastest"] / energy["certified"])
+    cycles = found["any fastest: simulated cycles, at least / cosa cycles"]
+    assert cycles == pytest.approx(simulated["any fastest"] / simulated["cosa"])
+    assert cycles != 1
+    assert energy["any fastest"] != energy["certified"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [figure for figure in FIGURES if figure != "figure6"])
 def test_every_figure(name: str, tmp_path: Path) -> None:
@@ -88,6 +169,8 @@ def test_every_figure(name: str, tmp_path: Path) -> None:
             if not re.search("cosa2021: worst|over random", row["quantity"]):  # not with --quick; given up in time
                 assert isfinite(float(ours[0]["ours"]))
     assert list(tmp_path.glob(f"{name}*.png"))
+    if name == "table6":
+        told_of_quality(summary, tmp_path)
 
 
 @pytest.mark.slow
