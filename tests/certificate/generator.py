@@ -70,7 +70,7 @@ def pairs(first: int = 0, most: int = MOST_NESTS) -> Iterator[tuple[Pair, Enumer
     """Pairs of the seeds from `first` on that have a nest, and at most `most` (as many as are looked at)."""
     for seed in count(first):
         pair = generate(seed)
-        if _splits(pair) > MOST_SPLITS:
+        if splits(pair) > MOST_SPLITS:
             continue
         found = pair.enumerator()
         try:
@@ -80,7 +80,8 @@ def pairs(first: int = 0, most: int = MOST_NESTS) -> Iterator[tuple[Pair, Enumer
             continue
 
 
-def _splits(pair: Pair) -> int:
+def splits(pair: Pair) -> int:
+    """Ways to split the bounds over levels and kinds, at most."""
     enumerator, bounds = pair.enumerator(), Work(pair.layer).bounds
     slots = enumerator.levels + sum(prod(fanout) > 1 for fanout in enumerator.machine.fanouts)
     return prod(slots ** _primes(bound) for bound in bounds.values())
