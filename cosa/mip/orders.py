@@ -32,6 +32,20 @@ GROUPS: dict[Tensor, tuple[Dim, ...]] = {"weights": ("P", "Q", "N"), "inputs": (
 
 Rule = Literal["timeloop", "exact"]
 
+_SLOPES = (0.25, 0.5, 0.75)
+"""Of the rows that bound what a window saves by the length of its sweeps and the strip that is new at once."""
+
+
+def _most_above(slope: float, log_gain: float) -> float:
+    """The most that a sweep of n steps, one a whole tile and the others strips, saves in logs above `slope` x log n.
+
+    With g tiles in n strips it saves n / (1 + (n - 1) / g), whose log is concave in log n.
+    """
+    strip = 2.0**-log_gain
+    # Where the slope of the log is `slope`: n = (1 - strip) (1 - slope) / (slope x strip), at least 1.
+    steps = max(1.0, (1 - strip) * (1 - slope) / (slope * strip))
+    return -log2(1 / steps + (1 - 1 / steps) * strip) - slope * log2(steps)
+
 
 class Orders:
     """Modes of every level of a space, and the logs of visits and fetched words that follow from them."""
@@ -53,6 +67,7 @@ class Orders:
         self._credits: dict[int, Expression] = {}
         self._touched: dict[int, Expression] = {}
         self._back: dict[int, Expression] = {}
+        self._windowed: dict[int, Expression] = {}
         for level in self._levels:
             for tensor in TENSORS:
                 self.modes[level, tensor] = space.new_variable("binary")
@@ -184,7 +199,12 @@ class Orders:
                     allowed.append(slides)
                     space.require(gain <= largest * slides)
                     space.require(gain <= sum(gains[pair] * table[pair] for pair in table if gains[pair]))
-                    space.require(gain <= self._log_sweep(axis, dim, child))
+                    sweep = self._log_sweep(axis, dim, child)
+                    space.require(gain <= sweep)
+                    for slope in _SLOPES:
+                        offsets = {pair: _most_above(slope, log_gain) for pair, log_gain in gains.items() if log_gain}
+                        offset = sum(offsets[pair] * table[pair] for pair in offsets)
+                        space.require(gain <= slope * sweep + offset)
                     self._add_spread(axis, dim, child, table, gain, largest, self._add_slide(child, dim, slides))
                     total = total + gain
             back = self._back_and_forth(child)
@@ -196,13 +216,13 @@ class Orders:
     def _log_sweep(self, axis: Axis, dim: Dim, child: int) -> Expression:
         """Log of how many visits there are at most for each that brings a whole tile, where a loop over `dim` slides.
 
-        With the exact rule all but the first and those where a loop advances that no window slides along may bring
-        less. With Timeloop's only the sliding loop's own visits, and such where a loop over the axis' other dimension
+        With the exact rule only the loops inside the innermost one over C, N or G: where that or one further out
+        advances, everything is new. With Timeloop's only the sliding loop's own visits, and such where a loop over the axis' other dimension
         happens to move the tile on by as much, less what the sliding loop, at most half of its dimension, falls back.
         """
         space, outside = self.space, range(child + 1, len(self.space.architecture.levels))
         if self.rule == "exact":
-            return self.log_visits("inputs", child) - space.weighted(outside, ("C", "N", "G"), ("temporal",), log2)
+            return self._log_windowed(child)
         own = space.weighted(outside, (dim,), ("temporal",), log2)
         partner = axis.taps if dim == axis.outputs else axis.outputs
         goes_on = space.new_variable("binary")
@@ -210,6 +230,26 @@ class Orders:
             space.require(goes_on <= space.weighted(outside, (one,), ("temporal",), lambda prime: 1))
         space.require_meeting(goes_on, axis, child, reach=1.5)
         return own + log2(space.longest(partner)) * goes_on
+
+    def _log_windowed(self, child: int) -> Expression:
+        """Log of the loops outside a tile and inside the innermost one over C, N or G, at most."""
+        if child not in self._windowed:
+            space, total = self.space, 0.0
+            for level in range(child + 1, len(space.architecture.levels)):
+                loops = space.log_loops(("P", "Q", "R", "S", "K"), level, ("temporal",))
+                most = sum(log2(space.longest(dim)) for dim in ("P", "Q", "R", "S", "K"))
+                here = space.new_variable("continuous", most)
+                space.require(here <= loops)
+                for inner in range(child + 1, level):
+                    space.require(here <= most * self.clear(inner, frozenset(("C", "N", "G"))))
+                if not space.mapping_rules.named(level):
+                    # Outputs stay where R, S and C stand inside all that moves them.
+                    own = space.log_loops(("R", "S"), level, ("temporal",))
+                    other = 1 - self.modes[level, "outputs"] + self.clear(level, frozenset("C"))
+                    space.require(here <= own + most * other)
+                total = total + here
+            self._windowed[child] = total
+        return self._windowed[child]
 
     def log_transfers(self, tensor: Tensor, child: int) -> Expression:
         """Log of how many tiles of a level bring words: a tile that is where it was brings none."""
@@ -258,6 +298,7 @@ class Orders:
         for level in range(child + 1, len(self.space.architecture.levels)):
             here = self.space.new_variable("binary")
             self.space.require(here <= self.sliding[level, dim])
+            self.space.require(here <= self.space.weighted((level,), (dim,), ("temporal",), lambda prime: 1))
             for inner in range(child + 1, level):
                 self.space.require(here <= self.clear(inner, moving))
             at[level] = here
