@@ -54,6 +54,9 @@ _SMALL_COUNTS = 40
 too many equal ones for that to lift its bound."""
 
 
+FEW_NESTS, MOST_NESTS = 20_000, 400_000
+"""Nests up to which all are looked at: at once, and where the program has nothing left to tighten."""
+
 _PATIENCE = 3
 """Further rounds that may be needed for the gap at the pace of the last one; where it is more, rounds end."""
 
@@ -122,20 +125,7 @@ class Search:
         if self._is_least(objective) and not self.settle_ties:
             bound, stopped = self._least_cycles, "gap"
         else:
-            first = self._rankings[objective].entries[0].answer.figures
-            program = self.model.program(first.cycles, first.energy_pj)
-            self._may_see_all = self.count == 1
-            try:
-                search = {"latency": self._latency, "energy": self._energy, "edp": self._edp}[objective]
-                bound, stopped = search(program)
-            except _AllSeen:
-                bound, stopped = self._rankings[objective].best, "gap"
-            self._may_see_all = False
-            if floor:
-                self._deadline = self._started + self.time_limit_seconds
-                self._floor_cycles = self._floor(program)
-            if objective == "latency" and self.settle_ties and self._tilings_seen is None:
-                self._settle_ties(program)
+            bound, stopped = self._search(objective, floor)
         entries, value = self._rankings[objective].entries, self._rankings[objective].best
         if stopped == "gap" and bound < inf and value > bound * (1 + self.gap) * (1 + 1e-9):
             stopped = "tight"
@@ -153,6 +143,31 @@ class Search:
             tilings_seen=self._tilings_seen,
         )
 
+    def _search(self, objective: str, floor: bool) -> tuple[float, str]:
+        """Bound, and why the search stopped."""
+        self._may_see_all = self.count == 1
+        program: CostProgram | None = None
+        try:
+            # Of a tiny space all is seen before a program is even stated.
+            self._see_all(FEW_NESTS)
+            program = self._program(objective)
+            bound, stopped = {"latency": self._latency, "energy": self._energy, "edp": self._edp}[objective](program)
+        except _AllSeen:
+            bound, stopped = self._rankings[objective].best, "gap"
+        self._may_see_all = False
+        if floor:
+            self._deadline = self._started + self.time_limit_seconds
+            self._floor_cycles = self._floor(program or self._program(objective))
+        if objective == "latency" and self.settle_ties and self._tilings_seen is None:
+            assert program is not None
+            self._settle_ties(program)
+        return bound, stopped
+
+    def _program(self, objective: str) -> CostProgram:
+        """The program of the model, in units of the best known."""
+        first = self._rankings[objective].entries[0].answer.figures
+        return self.model.program(first.cycles, first.energy_pj)
+
     def front(self, points: int) -> tuple[list[FrontPoint], str]:
         """The least energy within ever more cycles, from the least cycles there are to those of the least energy.
 
@@ -164,8 +179,7 @@ class Search:
         SolverError: no mapping within the time limit, or the solver failed.
         """
         self._begin("latency")
-        first = self._rankings["latency"].entries[0].answer.figures
-        program = self.model.program(first.cycles, first.energy_pj)
+        program = self._program("latency")
         reasons = []
 
         def until(phases: int) -> None:
@@ -392,8 +406,8 @@ class Search:
                     return bound, "time"
                 if not listed and large:
                     return bound, "tight"
-                if not listed and self._may_see_all:
-                    self._see_all()
+                if not listed:
+                    self._see_all(MOST_NESTS)
                 # The program is exact up to what it under-estimates, or has named what is on the list already: set
                 # these tiles aside, once the best of all their orders and layouts is known.
                 if not self._consider_all_nests(point) and not listed:
@@ -464,17 +478,17 @@ class Search:
             ranking.offer(kept)
         self._front.offer(kept)
 
-    def _see_all(self) -> None:
-        """Where the space is small, look at every mapping that could be better: then the best known is the best.
+    def _see_all(self, most_nests: int) -> None:
+        """Where the space has so few nests, look at every mapping that could be better: then the best known is best.
 
         Raises
         ------
         _AllSeen: all have been looked at.
         """
-        self._may_see_all = False
-        tilings = self.model.every_tiling()
+        tilings = self.model.every_tiling(most_nests) if self._may_see_all else None
         if tilings is None:
             return
+        self._may_see_all = False
         ranking = self._rankings[self._main]
         # Tilings whose compute alone takes longer need no look.
         each_cycle = {"latency": 1.0, "energy": 0.0, "edp": self.model.least_energy_pj()}[self._main]

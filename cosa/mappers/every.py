@@ -18,23 +18,22 @@ from cosa.workload import DIMS, TENSORS, Layer
 Array = npt.NDArray[Any]
 
 MOST_TILINGS = 60_000
-"""Ways to split all bounds over the levels, fan-outs not regarded."""
-
-MOST_NESTS = 400_000
-"""Nests of all tiles that fit."""
 
 _A_BATCH = 4096
 
 
-def every_tiling(layer: Layer, neighbourhood: Neighbourhood) -> list[Point] | None:
-    """Every tiling of a layer within fan-outs and rules, with every choice of what levels keep; None if too many."""
+def every_tiling(layer: Layer, neighbourhood: Neighbourhood, most: int = MOST_TILINGS) -> list[Point] | None:
+    """Every tiling of a layer within fan-outs and rules, with every choice of what levels keep.
+
+    None if there are more than `most` ways to split all bounds over the levels, fan-outs not regarded.
+    """
     keeps = _every_choice(neighbourhood.keeping)
     architecture = neighbourhood.architecture
     levels = range(len(architecture.levels))
     places = [(0, level) for level in levels]
     places += [(1, level) for level in levels if prod(architecture.fanout(level)) > 1]
     primes = [count for bound in layer.bounds.values() for count in prime_factors(bound).values()]
-    if prod(comb(count + len(places) - 1, count) for count in primes) * len(keeps) > MOST_TILINGS:
+    if prod(comb(count + len(places) - 1, count) for count in primes) * len(keeps) > most:
         return None
     found = np.ones((1, 2, len(levels), len(DIMS)), np.int64)
     instances = np.array([prod(architecture.fanout(level)) for level in levels])

@@ -19,8 +19,7 @@ from cosa.analytical.published_machine import published_rules, require_published
 from cosa.arch import Architecture
 from cosa.keeping import Bypass, Keeping
 from cosa.mappers.confirm import figures_of
-from cosa.mappers.every import MOST_NESTS as MOST_NESTS_IN_ALL
-from cosa.mappers.every import every_tiling, in_batches
+from cosa.mappers.every import MOST_TILINGS, every_tiling, in_batches
 from cosa.mappers.least import Parallel, least_cycles, least_energy_pj, most_parallel
 from cosa.mappers.neighbours import INNERMOST, Array, Neighbourhood, Point, Points
 from cosa.mappers.opening import open_latency
@@ -105,9 +104,9 @@ class CostModel(Protocol):
         """Of all orders and layouts of a mapping's tiles those that no other beats in both cycles and energy; none if
         they do not fit, None if there are too many to look at."""
 
-    def every_tiling(self) -> list[tuple[float, Point]] | None:
-        """(cycles of compute, mapping) of every tiling that fits, the fewest cycles first; None if there are too many
-        nests to look at all."""
+    def every_tiling(self, most_nests: int) -> list[tuple[float, Point]] | None:
+        """(cycles of compute, mapping) of every tiling that fits, the fewest cycles first; None if there are more nests
+        than that, or of one tiling too many to look at all."""
 
     def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
         """The best of a mapping's neighbours that fit, at most so many, each of other tiles."""
@@ -210,9 +209,10 @@ class AnalyticalModel:
             found += [(cycles, energy, points[at]) for cycles, energy, at in _front(result.cycles, result.energy_pj)]
         return [found[at][2] for *_, at in _front(*(np.array(column) for column in list(zip(*found, strict=True))[:2]))]
 
-    def every_tiling(self) -> list[tuple[float, Point]] | None:
+    def every_tiling(self, most_nests: int) -> list[tuple[float, Point]] | None:
         """See `CostModel`: without padding."""
-        tilings = None if self.bounds else every_tiling(self.layer, self.neighbourhood)
+        most = min(most_nests, MOST_TILINGS)
+        tilings = None if self.bounds else every_tiling(self.layer, self.neighbourhood, most)
         found: list[tuple[float, Point]] = []
         nests = 0
         for some, points in in_batches(tilings or []):
@@ -220,7 +220,7 @@ class AnalyticalModel:
             fitting = [(float(result.compute_cycles[at]), some[at]) for at in map(int, np.flatnonzero(result.fits))]
             counts = [self.neighbourhood.count_nests(point) for _, point in fitting]
             nests += sum(counts)
-            if nests > MOST_NESTS_IN_ALL or max(counts, default=0) > MOST_NESTS:
+            if nests > most_nests or max(counts, default=0) > MOST_NESTS:
                 return None
             found += fitting
         return None if tilings is None else sorted(found, key=lambda each: each[0])

@@ -375,7 +375,7 @@ def map_layer(
     if outcome.tilings_seen is not None:
         notes.append(f"proven by looking at all {outcome.tilings_seen:,} tilings that fit, in every order and layout")
     without_program = outcome.rounds == 0 and outcome.stopped_by == "gap"
-    if without_program:
+    if without_program and outcome.tilings_seen is None:
         notes.append(_NO_PROGRAM)
     provenance = task.provenance(
         objective, outcome.stopped_by, outcome.value, outcome.bound, notes, solved=not without_program

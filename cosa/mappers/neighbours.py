@@ -332,8 +332,8 @@ class Neighbourhood:
         on an axis of the inputs that both an output and a filter loop walk, one of them over time (`cosa.mip.links`).
         """
         spatial = {DIMS[dim] for dim in np.flatnonzero(point.bounds[1, level] > 1)}
-        if len(spatial) < 2 or level == 0:
-            return len(spatial) > 1
+        if not spatial or level == 0:
+            return bool(spatial)
         temporal = {DIMS[dim] for dim in np.flatnonzero((point.bounds[0, level:] > 1).any(axis=0))}
         return any(
             one in temporal and (other in spatial or other in temporal)

@@ -217,8 +217,9 @@ class Orders:
         """Log of how many visits there are at most for each that brings a whole tile, where a loop over `dim` slides.
 
         With the exact rule only the loops inside the innermost one over C, N or G: where that or one further out
-        advances, everything is new. With Timeloop's only the sliding loop's own visits, and such where a loop over the axis' other dimension
-        happens to move the tile on by as much, less what the sliding loop, at most half of its dimension, falls back.
+        advances, everything is new. With Timeloop's only the sliding loop's own visits, and such where a loop over the
+        axis' other dimension happens to move the tile on by as much, less what the sliding loop, at most half of its
+        dimension, falls back.
         """
         space, outside = self.space, range(child + 1, len(self.space.architecture.levels))
         if self.rule == "exact":
@@ -245,7 +246,7 @@ class Orders:
                 if not space.mapping_rules.named(level):
                     # Outputs stay where R, S and C stand inside all that moves them.
                     own = space.log_loops(("R", "S"), level, ("temporal",))
-                    other = 1 - self.modes[level, "outputs"] + self.clear(level, frozenset("C"))
+                    other = 1 - self.modes[level, "outputs"] + self.clear(level, frozenset(("C",)))
                     space.require(here <= own + most * other)
                 total = total + here
             self._windowed[child] = total

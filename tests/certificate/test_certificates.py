@@ -17,6 +17,7 @@ import cosa
 from cosa.arch import Architecture
 from cosa.constraints import Constraints
 from cosa.errors import InfeasibleError, InternalError
+from cosa.mappers import certified
 from cosa.mappers.confirm import confirm
 from cosa.mappers.machine import map_front, map_layer, map_pool
 from cosa.schedule import Schedule
@@ -62,7 +63,8 @@ def check(schedule: Schedule, objective: str, least: float, pair_layer: Any, pai
     return provenance.gap
 
 
-def check_pairs(count: int, first: int, most: int) -> None:
+def check_pairs(count: int, first: int, most: int) -> int:
+    """Check so many pairs; how many answers are within the gap asked for."""
     closed = 0
     for pair, _ in islice(pairs(first, most), count):
         layer, architecture, options = read(pair)
@@ -82,17 +84,34 @@ def check_pairs(count: int, first: int, most: int) -> None:
             except AssertionError as error:
                 raise AssertionError(f"seed {pair.seed}, {objective}: {error}") from error
             closed += gap <= GAP * (1 + 1e-9)
-    # On spaces this small every mapping can be looked at where the program does not close the gap.
-    assert closed >= 0.95 * count * len(OBJECTIVES)
+    return closed
 
 
 def test_certificates_of_small_pairs_are_true() -> None:
-    check_pairs(QUICK, first=0, most=1500)
+    assert check_pairs(QUICK, first=0, most=1500) == QUICK * len(OBJECTIVES)
 
 
 @pytest.mark.slow
 def test_certificates_of_many_pairs_are_true() -> None:
-    check_pairs(ALL, first=1000, most=12_000)
+    # On spaces this small every mapping is looked at; a few are beyond what that may take.
+    assert check_pairs(ALL, first=1000, most=12_000) >= 0.98 * ALL * len(OBJECTIVES)
+
+
+def without_looking_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the proof to the program alone, as it is on any real layer."""
+    monkeypatch.setattr(certified, "FEW_NESTS", 0)
+    monkeypatch.setattr(certified, "MOST_NESTS", 0)
+
+
+def test_certificates_of_the_program_alone_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_looking_at_all(monkeypatch)
+    assert check_pairs(12, first=500, most=1500) >= 0.9 * 12 * len(OBJECTIVES)
+
+
+@pytest.mark.slow
+def test_certificates_of_the_program_alone_are_true_on_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_looking_at_all(monkeypatch)
+    assert check_pairs(60, first=2000, most=6000) >= 0.7 * 60 * len(OBJECTIVES)
 
 
 @pytest.mark.parametrize("name", ("above_1", "above_2", "above_3", "edp", "err"))
@@ -120,11 +139,10 @@ def test_cases_in_which_a_certificate_was_false_or_missing(name: str) -> None:
 def test_the_network_model_states_what_its_schedule_is() -> None:
     """Its cycles are predicted, so its value is held against a second prediction, of the file; its energy is
     Timeloop's."""
-    for name in ("input.43", "input.8"):
-        schedule = cosa.schedule(f"resnet50:{name}", objective="energy", time_limit_seconds=20)
-        assert schedule.provenance.model == "network"
-        assert schedule.provenance.objective_value == pytest.approx(cosa.evaluate(schedule).energy_pj, rel=1e-9)
-        assert schedule.provenance.model_energy_pj == schedule.provenance.objective_value
+    schedule = cosa.schedule("resnet50:input.43", objective="energy", time_limit_seconds=5)
+    assert schedule.provenance.model == "network"
+    assert schedule.provenance.objective_value == pytest.approx(cosa.evaluate(schedule).energy_pj, rel=1e-9)
+    assert schedule.provenance.model_energy_pj == schedule.provenance.objective_value
 
 
 def test_pools_and_fronts_are_true_as_well() -> None:
