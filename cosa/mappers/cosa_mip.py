@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from cosa.arch import Architecture
 from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
+from cosa.mappers.confirm import confirm
 from cosa.mappers.nests import order_free_levels
 from cosa.mip.aggregated import Program
 from cosa.mip.factors import smooth_bound
+from cosa.mip.nest import breakdown
 from cosa.mip.objective import Weights, find_objective
 from cosa.mip.quantities import Rules
 from cosa.mip.solver import SolverResult, solve, solver_version
@@ -19,6 +21,7 @@ from cosa.validity import require_room, violations
 from cosa.workload import Dim, Layer
 
 FORMULATIONS = ("aggregated", "paper")
+_TOLERANCE = 1e-5
 MAX_ROUNDS = 25
 """Solves of one layer before the mapper gives up cutting off tiles that do not fit."""
 
@@ -111,6 +114,11 @@ def map_layer(
         notes.append(f"weights: {_told(weights)}")
     if rounds > 1:
         notes.append(f"{rounds - 1} solutions of the program did not fit the architecture and were cut off")
+    assert result.objective is not None
+    value = breakdown(layer, architecture, nest, objective=objective, rules=rules, weights=weights)["total"]
+    found_gap = result.gap
+    if result.bound is not None and abs(value - result.objective) > _TOLERANCE * max(1.0, abs(value)):
+        found_gap = abs(value - result.bound) / max(abs(value), 1e-12)
     provenance = Provenance(
         mapper="cosa",
         version=version(),
@@ -118,15 +126,18 @@ def map_layer(
         seed=seed,
         solver=solver_version(),
         solver_status=result.status,
-        objective_value=result.objective,
+        objective_value=value,
         bound=result.bound,
-        gap=result.gap,
+        gap=found_gap,
         notes=tuple(notes),
     )
     timing = ScheduleTiming(
         build_seconds=build_seconds, solve_seconds=solve_seconds, total_seconds=time.perf_counter() - started
     )
-    return Schedule.make(asked, architecture, nest, provenance, timing, padded)
+    schedule = Schedule.make(asked, architecture, nest, provenance, timing, padded)
+    # The solver keeps its rows within a tolerance, and may leave free what would not change an answer within the gap.
+    close = abs(value - result.objective) <= _TOLERANCE * max(1.0, abs(value)) + gap * abs(result.objective)
+    return confirm(schedule, {objective: (result.objective, value)} if not close else {})
 
 
 def padded_bounds(layer: Layer, largest_prime: int) -> dict[Dim, int]:
