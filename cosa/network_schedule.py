@@ -180,7 +180,7 @@ def _repeatable(schedule: Schedule) -> bool:
     """Whether the same run would find the same: what time cut off may be better the next time."""
     made = schedule.provenance
     cut_off = made.search is not None and made.search.stopped_by in ("time", "interrupted")
-    return made.solver_status != "time_limit" and not cut_off
+    return made.solver_status not in ("time_limit", "failed") and not cut_off
 
 
 def _entry(schedule: Schedule, layer: str, count: int, file: str | None) -> LayerSchedule:

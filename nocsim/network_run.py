@@ -172,7 +172,10 @@ def run_network(
     try:
         for number, found in run_layers(network, missing, run_layer, (architecture, mapper, options), workers):
             figures[number] = found
-            if found["solver_status"] != "time_limit":  # more time, or another machine, may find a better one
+            if found["solver_status"] not in (
+                "time_limit",
+                "failed",
+            ):  # more time, or another machine, may find a better one
                 write_cached(cache, keys[number], found)
             if progress:
                 progress(len(figures), len(keys))

@@ -113,7 +113,7 @@ class _Task:
             model=self.name,
             seed=self.seed,
             solver=solver_version() if solved else None,
-            solver_status=statuses.get(stopped_by, "optimal") if solved else None,
+            solver_status=statuses.get(stopped_by, "optimal"),
             objective_value=value,
             bound=bound if bound > 0 else None,
             gap=gap,
