@@ -34,6 +34,12 @@ from cosa.workload import DIMS, Layer
 from tests.nocsim.nests import random_architecture
 
 
+@pytest.fixture(autouse=True)
+def program_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spaces as small as these would be looked at whole before a program is stated."""
+    monkeypatch.setattr("cosa.mappers.certified.FEW_NESTS", 0)
+
+
 def small_architecture(**changes: Any) -> Architecture:
     """Three levels: PEs with one store for everything, a shared buffer, DRAM.
 
