@@ -287,7 +287,7 @@ class Search:
 
             found, stopped = self._rounds_of(program, program.energy, missing, "edp", gap)
             if self._edp_value() == inf:
-                return found if found == inf else 0.0, stopped
+                return found if found == inf else self._least_cycles * self.model.least_energy_pj(), stopped
         whole = self._deadline
         self._until(_EDP_ENERGY_SHARE)
         least_energy, of_energy = self._minimise(program, program.energy, program.energy_unit_pj, "energy", gap / 4)
