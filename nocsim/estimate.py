@@ -36,15 +36,22 @@ class Error:
     ----------
     standard_error_cycles: from how much the measured periods differ.
     shift_cycles: by how much the total changed when windows settled for longer; None if that was not looked at yet.
+    shift_error_cycles: the standard error of that, from how much windows differ in it.
     """
 
     standard_error_cycles: float
     shift_cycles: float | None
+    shift_error_cycles: float = 0.0
+
+    @property
+    def random_cycles(self) -> float:
+        """What more windows make smaller."""
+        return hypot(self.standard_error_cycles, self.shift_error_cycles)
 
     @property
     def cycles(self) -> float:
-        """Both together: of what settling matters, at most half as much is left when it has been doubled."""
-        return hypot(self.standard_error_cycles, (self.shift_cycles or 0.0) / 2)
+        """All together: what settling longer still changes is taken to be as much again as it has just changed."""
+        return hypot(self.random_cycles, self.shift_cycles or 0.0)
 
 
 def standard_error(plan: Plan, cycles: Mapping[int, float]) -> float:
@@ -81,19 +88,31 @@ def standard_error(plan: Plan, cycles: Mapping[int, float]) -> float:
     return sqrt(variance * together + few_variance)
 
 
-def shift(plan: Plan, cycles: Mapping[int, float], before: Mapping[int, float]) -> float:
-    """Cycles that the total moved by because periods that both runs measured lasted longer than `before`."""
-    moved = [0.0] * len(plan.counts)
+def shift(plan: Plan, cycles: Mapping[int, float], before: Mapping[int, float]) -> tuple[float, float]:
+    """Cycles that the total moved by because periods that both runs measured lasted longer than `before`.
+
+    Also the standard error of that: each window says how much, and they differ.
+    """
     seen = [0] * len(plan.counts)
-    for number, kind in plan.kinds.items():
-        if number in before:
-            moved[kind] += cycles[number] - before[number]
-            seen[kind] += 1
-    return sum(count * x / n for count, x, n in zip(plan.counts, moved, seen, strict=True) if n)
+    for number in before:
+        if number in plan.kinds:
+            seen[plan.kinds[number]] += 1
+    windows: list[float] = []
+    last = None
+    for number, kind in sorted(plan.kinds.items()):
+        if number not in before:
+            continue
+        if number - 1 != last:
+            windows.append(0.0)
+        last = number
+        windows[-1] += (cycles[number] - before[number]) * plan.counts[kind] / seen[kind]
+    n = len(windows)
+    total = sum(windows)
+    return total, sqrt(sum((x - total / n) ** 2 for x in windows) * n / (n - 1)) if n > 1 else abs(total)
 
 
 def windows_for(plan: Plan, found: Error, error_cycles: float) -> int:
     """Windows that bring the error to this: it falls with the share that is measured, and is 0 if all is."""
     share = len(plan.kinds) / plan.count
-    wanted = _SAFETY * (found.standard_error_cycles / error_cycles) ** 2
+    wanted = _SAFETY * (found.random_cycles / error_cycles) ** 2
     return ceil(plan.windows * wanted / (1 - share + share * wanted))

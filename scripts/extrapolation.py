@@ -10,18 +10,25 @@ Each case is a layer of a network, a machine, what makes the schedule, and a see
 Schedules with more than --steps-at-once steps of PEs together are extrapolated, as longer ones are by `nocsim run`.
 Those in the table are short enough for the exact run. Times are CPU seconds.
 
-    python scripts/extrapolation.py [--quick] [--csv TABLE.csv] [--exact-from TABLE.csv]
+With --random, the cases are drawn instead: any layer, machine and mapping, with as many steps as `nocsim run`
+extrapolates by default and no more than half as many again, so that the exact run is still short. Those that would run
+exactly from the start are passed over; the last line says how many.
+
+    python scripts/extrapolation.py [--quick | --random N --seed S] [--csv TABLE.csv] [--exact-from TABLE.csv]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
 import time
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from statistics import mean
 from typing import Any
 
@@ -32,10 +39,13 @@ from cosa.mappers import map_layer
 from cosa.mappers.search import Budget
 from cosa.networks import load_network
 from cosa.schedule import Schedule
+from cosa.workload import Layer
+from nocsim.accelerator import Accelerator
 from nocsim.collect import collect
-from nocsim.extrapolate import MARGIN_SHARE, Machine, run
+from nocsim.extrapolate import MARGIN_SHARE, Machine, run, sampler_of
 from nocsim.limits import Limits
 from nocsim.result import Result
+from nocsim.sampling import STEPS_AT_ONCE
 
 MACHINES: dict[str, tuple[str, int, dict[str, dict[str, Any]]]] = {
     "simba_4x4": ("simba_4x4", 1, {}),
@@ -77,6 +87,12 @@ QUICK = 4
 
 CASE = ("network", "layer", "machine", "mapper", "seed")
 
+DRAWN = "drawn"
+"""In place of a network: the layer is what its name says, such as R3S3P14Q14C64K64."""
+
+MOST_STEPS = STEPS_AT_ONCE * 3 // 2
+"""Of a drawn case, of all PEs together."""
+
 
 @cache
 def architecture(name: str) -> Architecture:
@@ -95,11 +111,43 @@ def architecture(name: str) -> Architecture:
 
 def schedule_of(case: dict[str, str]) -> Schedule:
     """The schedule of a case."""
-    layer, machine = load_network(case["network"]).find(case["layer"]).layer, architecture(case["machine"])
+    machine = architecture(case["machine"])
+    layer = drawn_layer(case["layer"]) if case["network"] == DRAWN else load_network(case["network"]).find(case["layer"]).layer
     if case["mapper"] == "cosa":
         return cosa.schedule(layer, machine, objective="cosa")
     budget = Budget(samples=1) if case["mapper"] == "random" else Budget(evaluations=64)
     return map_layer(case["mapper"], layer, machine, budget=budget, seed=int(case["seed"]))
+
+
+def drawn_layer(name: str) -> Layer:
+    """The layer of a drawn case by its name."""
+    return Layer(name=name, **{dim: int(bound) for dim, bound in re.findall(r"([A-Z])(\d+)", name)}, N=1)
+
+
+def drawn(count: int, seed: int) -> Iterator[tuple[dict[str, str], int]]:
+    """So many cases that are not simulated exactly from the start, and how many that are were drawn before each."""
+    random = Random(seed)
+    passed = 0
+    while count:
+        bounds = {
+            "R": random.choice((1, 3, 5)),
+            "S": random.choice((1, 3, 5)),
+            "P": random.randint(1, 28),
+            "Q": random.randint(1, 28),
+            "C": random.choice((3, 16, 32, 64, 96, 128)),
+            "K": random.choice((16, 32, 64, 96, 128, 256)),
+        }
+        name = "".join(f"{dim}{bound}" for dim, bound in bounds.items())
+        machine, mapping = random.choice(list(MACHINES)), str(random.randrange(10_000))
+        case = dict(zip(CASE, (DRAWN, name, machine, "random", mapping), strict=True))
+        accelerator = Accelerator(schedule_of(case))
+        if not STEPS_AT_ONCE < accelerator.traffic.steps * len(accelerator.pes) <= MOST_STEPS:
+            continue
+        if sampler_of(accelerator).plan() is None:
+            passed += 1
+            continue
+        yield case, passed
+        count, passed = count - 1, 0
 
 
 def simulated(schedule: Schedule, steps_at_once: int, exact: bool) -> tuple[Result, float]:
