@@ -25,7 +25,10 @@ _SAFETY = 1.3
 
 
 MARGIN = 3
-"""An extrapolated total is taken to be off by no more than so many times its error."""
+"""The margin of an extrapolated total in errors."""
+
+LEAST_MARGIN_SHARE = 0.0005
+"""The smallest margin: where periods hardly differ, what happens at the gaps is more than their error says."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class Error:
     def cycles(self) -> float:
         """All together: what settling longer still changes is taken to be as much again as it has just changed."""
         return hypot(self.random_cycles, self.shift_cycles or 0.0)
+
+    def margin_share(self, total_cycles: int) -> float:
+        """Margin of a total, as a share of it: estimated, not proven."""
+        return max(LEAST_MARGIN_SHARE, MARGIN * self.cycles / total_cycles)
 
 
 def standard_error(plan: Plan, cycles: Mapping[int, float]) -> float:

@@ -15,7 +15,7 @@ from nocsim.limits import Limits, Progress
 from nocsim.sampling import STEPS_AT_ONCE, Plan, Sampler
 
 MARGIN_SHARE = 0.005
-"""What an extrapolated total may be off by."""
+"""The largest margin with which a total is extrapolated."""
 
 _MOST_RUNS = 8
 

@@ -24,7 +24,7 @@ import csv
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -90,9 +90,6 @@ CASE = ("network", "layer", "machine", "mapper", "seed")
 DRAWN = "drawn"
 """In place of a network: the layer is what its name says, such as R3S3P14Q14C64K64."""
 
-MOST_STEPS = STEPS_AT_ONCE * 3 // 2
-"""Of a drawn case, of all PEs together."""
-
 
 @cache
 def architecture(name: str) -> Architecture:
@@ -112,7 +109,11 @@ def architecture(name: str) -> Architecture:
 def schedule_of(case: dict[str, str]) -> Schedule:
     """The schedule of a case."""
     machine = architecture(case["machine"])
-    layer = drawn_layer(case["layer"]) if case["network"] == DRAWN else load_network(case["network"]).find(case["layer"]).layer
+    layer = (
+        drawn_layer(case["layer"])
+        if case["network"] == DRAWN
+        else load_network(case["network"]).find(case["layer"]).layer
+    )
     if case["mapper"] == "cosa":
         return cosa.schedule(layer, machine, objective="cosa")
     budget = Budget(samples=1) if case["mapper"] == "random" else Budget(evaluations=64)
@@ -124,7 +125,7 @@ def drawn_layer(name: str) -> Layer:
     return Layer(name=name, **{dim: int(bound) for dim, bound in re.findall(r"([A-Z])(\d+)", name)}, N=1)
 
 
-def drawn(count: int, seed: int) -> Iterator[tuple[dict[str, str], int]]:
+def drawn(count: int, seed: int, steps_at_once: int) -> Iterator[tuple[dict[str, str], int]]:
     """So many cases that are not simulated exactly from the start, and how many that are were drawn before each."""
     random = Random(seed)
     passed = 0
@@ -141,7 +142,7 @@ def drawn(count: int, seed: int) -> Iterator[tuple[dict[str, str], int]]:
         machine, mapping = random.choice(list(MACHINES)), str(random.randrange(10_000))
         case = dict(zip(CASE, (DRAWN, name, machine, "random", mapping), strict=True))
         accelerator = Accelerator(schedule_of(case))
-        if not STEPS_AT_ONCE < accelerator.traffic.steps * len(accelerator.pes) <= MOST_STEPS:
+        if not steps_at_once < accelerator.traffic.steps * len(accelerator.pes) <= 1.5 * steps_at_once:
             continue
         if sampler_of(accelerator).plan() is None:
             passed += 1
@@ -210,12 +211,24 @@ def main() -> int:
     parser.add_argument("--cases", metavar="FILE", type=Path, default=CASES, help="a table with other cases")
     parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table")
     parser.add_argument("--exact-from", metavar="FILE", type=Path, help="exact figures of an earlier table")
-    parser.add_argument("--steps-at-once", type=int, default=20_000, help="extrapolate beyond so many steps")
+    parser.add_argument("--random", metavar="N", type=int, help="draw so many cases instead")
+    parser.add_argument("--seed", type=int, default=0, help="of the cases that are drawn (0)")
+    parser.add_argument(
+        "--steps-at-once",
+        type=int,
+        help=f"extrapolate beyond so many steps (20,000; with --random {STEPS_AT_ONCE:,}, as by default)",
+    )
     options = parser.parse_args()
-    with options.cases.open(newline="") as file:
-        cases = list(csv.DictReader(file))
-    if options.quick:
-        cases = sorted(cases, key=lambda case: float(case["exact_cpu_s"]))[:QUICK]
+    steps_at_once: int = options.steps_at_once or (STEPS_AT_ONCE if options.random else 20_000)
+    cases: Iterable[tuple[dict[str, str], int]]
+    if options.random:
+        cases = drawn(options.random, options.seed, steps_at_once)
+    else:
+        with options.cases.open(newline="") as file:
+            table = list(csv.DictReader(file))
+        if options.quick:
+            table = sorted(table, key=lambda case: float(case["exact_cpu_s"]))[:QUICK]
+        cases = ((case, 0) for case in table)
     known: dict[tuple[str, ...], dict[str, str]] = {}
     if options.exact_from:
         with options.exact_from.open(newline="") as file:
@@ -224,11 +237,12 @@ def main() -> int:
         f"{'network':11}{'layer':10}{'machine':13}{'mapper':7}{'':3}{'PEs':>4}{'steps':>8}{'simul.':>7}{'exact':>12}"
         f"{'error':>9}{'std err':>8}{'shift':>9}{'margin':>8} {'words':6}{'CPU s':>7}{'exact':>7}"
     )
-    rows = []
+    rows, passed = [], 0
     try:
-        for case in cases:
-            row = row_of(case, options.steps_at_once, known.get(tuple(case[name] for name in CASE)))
+        for case, more in cases:
+            row = row_of(case, steps_at_once, known.get(tuple(case[name] for name in CASE)))
             rows.append(row)
+            passed += more
             print(line_of(row), flush=True)
     except CosaError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -240,6 +254,8 @@ def main() -> int:
             writer.writerows(rows)
     parts = [row for row in rows if row["method"] == "extrapolated"]
     errors = [abs(float(row["error"])) for row in rows]
+    if options.random:
+        print(f"{passed} more were drawn that run exactly from the start")
     print(
         f"{len(rows)} schedules, {len(parts)} extrapolated; largest error {max(errors):.3%}, mean {mean(errors):.3%}; "
         f"beyond its margin: {sum(abs(float(row['error'])) > float(row['margin']) + 5e-6 for row in parts)}; "

@@ -27,7 +27,7 @@ from nocsim.result import Result
 from nocsim.sampling import Plan, Sampler, settling_cycles
 from tests.nocsim.nests import architecture, random_schedule
 
-LAYER = Layer(name="long", R=1, S=1, P=256, Q=16, C=8, K=24, N=1)
+LAYER = Layer(name="long", R=1, S=1, P=256, Q=128, C=8, K=24, N=1)
 BOUNDS: dict[Dim, int] = {"P": 128, "K": 6, "C": 4}
 CASES = (("PKC", ["inputs"]), ("PCK", ["inputs", "outputs"]))
 """Outer loops and what the global buffer keeps. Outputs stay, or partial sums leave and come back."""
@@ -38,7 +38,7 @@ def _long(order: str, machine: Architecture) -> Schedule:
     outermost = sorted((Loop(dim=dim, bound=bound) for dim, bound in BOUNDS.items()), key=lambda x: order.index(x.dim))
     inside = {
         "GB": (Loop(dim="P", bound=2, kind="spatial", axis="x"), Loop(dim="C", bound=2, kind="spatial", axis="y")),
-        "L0": (Loop(dim="Q", bound=16), Loop(dim="K", bound=4)),
+        "L0": (Loop(dim="Q", bound=128), Loop(dim="K", bound=4)),
         "DRAM": tuple(outermost),
     }
     nest = tuple(
