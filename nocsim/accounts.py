@@ -144,6 +144,7 @@ def extrapolation(accelerator: Accelerator, total: int, runs: int, error: Error 
         extrapolated_share=max(0.0, 1 - accelerator.end_cycle / total),
         standard_error_share=error.standard_error_cycles / total if error else None,
         shift_share=(error.shift_cycles or 0.0) / total if error else None,
+        shift_error_share=error.shift_error_cycles / total if error else None,
         margin_share=error.margin_share(total) if error else None,
         runs=runs,
     )

@@ -5,7 +5,9 @@ measured periods of a kind differ by gives a standard error. Neighbours are not 
 may be followed by a fast one, or by another slow one), so whole windows are looked at, too.
 
 What a kind's periods have in common this does not see: a machine that has not settled when it is measured. So a run
-is compared with one whose windows settle twice as long, period by period: their difference is the *shift*.
+is compared with one whose windows settle twice as long, period by period: their difference is the *shift*. Windows
+differ in it, too: after a gap a machine may work in another rhythm for a while (its PEs and the DRAM can fall into step
+in more than one way), in some windows for long and in others not at all. So it has a standard error of its own.
 """
 
 from __future__ import annotations
