@@ -80,7 +80,7 @@ MACHINES: dict[str, tuple[str, int, dict[str, dict[str, Any]]]] = {
 """Base, what its capacities are divided by (the global buffer's of `small32` by 16), and changes of its blocks."""
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "data" / "extrapolation.csv"
-"""The table as it was measured; its first columns are the cases."""
+"""The cases, and what their exact runs gave."""
 
 QUICK = 4
 """Cases with the shortest exact runs in the table."""
@@ -122,7 +122,8 @@ def schedule_of(case: dict[str, str]) -> Schedule:
 
 def drawn_layer(name: str) -> Layer:
     """The layer of a drawn case by its name."""
-    return Layer(name=name, **{dim: int(bound) for dim, bound in re.findall(r"([A-Z])(\d+)", name)}, N=1)
+    bounds: dict[str, Any] = {dim: int(bound) for dim, bound in re.findall(r"([A-Z])(\d+)", name)}
+    return Layer(name=name, **bounds, N=1)
 
 
 def drawn(count: int, seed: int, steps_at_once: int) -> Iterator[tuple[dict[str, str], int]]:
@@ -197,7 +198,7 @@ def line_of(row: dict[str, Any]) -> str:
     share = {name: f"{float(row[name]):+.3%}" if row[name] else "-" for name in ("error", "shift")}
     share |= {name: f"{float(row[name]):.3%}" if row[name] else "-" for name in ("standard_error", "margin")}
     return (
-        f"{row['network'][:10]:11}{row['layer'][:9]:10}{row['machine']:13}{row['mapper']:7}{row['seed']:>3}"
+        f"{row['network'][:10] + ' ' + row['layer'][:18]:26}{row['machine']:13}{row['mapper']:7}{row['seed']:>4}"
         f"{row['pes']:>4}{row['steps']:>8}{float(row['simulated']):>7.1%}{int(row['exact_cycles']):>12,}"
         f"{share['error']:>9}{share['standard_error']:>8}{share['shift']:>9}{share['margin']:>8}"
         f" {row['same_words']:6}{row['cpu_s']:>7}{row['exact_cpu_s']:>7}"
@@ -219,6 +220,8 @@ def main() -> int:
         help=f"extrapolate beyond so many steps (20,000; with --random {STEPS_AT_ONCE:,}, as by default)",
     )
     options = parser.parse_args()
+    if options.random is not None and options.random < 1:
+        parser.error("--random takes a whole number from 1 on")
     steps_at_once: int = options.steps_at_once or (STEPS_AT_ONCE if options.random else 20_000)
     cases: Iterable[tuple[dict[str, str], int]]
     if options.random:
@@ -234,7 +237,7 @@ def main() -> int:
         with options.exact_from.open(newline="") as file:
             known = {tuple(row[name] for name in CASE): row for row in csv.DictReader(file)}
     print(
-        f"{'network':11}{'layer':10}{'machine':13}{'mapper':7}{'':3}{'PEs':>4}{'steps':>8}{'simul.':>7}{'exact':>12}"
+        f"{'network, layer':26}{'machine':13}{'mapper':7}{'seed':>4}{'PEs':>4}{'steps':>8}{'simul.':>7}{'exact':>12}"
         f"{'error':>9}{'std err':>8}{'shift':>9}{'margin':>8} {'words':6}{'CPU s':>7}{'exact':>7}"
     )
     rows, passed = [], 0
