@@ -68,7 +68,7 @@ class Extrapolation(Model):
     standard_error_share: standard error of the total, from the spread within each kind, over the total
     shift_share: change of the total when all windows settled twice as long before they were measured, over the total
     shift_error_share: standard error of that change, over the total
-    margin_share: five times all three together, no less than 0.0005: an estimate of what the total may be off by, not
+    margin_share: five times all three together, no less than 0.0025: an estimate of what the total may be off by, not
         a bound. All four are null in a partial result
     runs: simulations, the last of which counts; each measures more than the one before
     """

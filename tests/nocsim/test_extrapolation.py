@@ -104,7 +104,7 @@ def test_the_result_says_how_much(pair: tuple[Result, Result]) -> None:
     assert part.standard_error_share is not None and part.shift_share is not None and part.margin_share is not None
     assert part.shift_error_share is not None
     error = Error(part.standard_error_share, part.shift_share, part.shift_error_share)
-    assert part.margin_share == pytest.approx(max(0.0005, MARGIN * error.cycles)) and part.margin_share <= 0.005
+    assert part.margin_share == pytest.approx(max(0.0025, MARGIN * error.cycles)) and part.margin_share <= 0.005
     assert abs(found.cycles.total / exact.cycles.total - 1) <= part.margin_share + 1e-5
     assert f", estimated margin {part.margin_share:.2%}" in text(found)
     assert f"EXTRAPOLATED: {part.simulated_steps:,} of {found.cycles.steps:,} steps" in text(found)
@@ -237,7 +237,7 @@ def test_shift_and_windows() -> None:
     assert Error(3.0, 4.0).cycles == pytest.approx(5.0) and Error(3.0, None).cycles == 3.0
     assert Error(2.0, 6.0, 3.0).cycles == pytest.approx(7.0)
     assert Error(2.0, 6.0, 3.0).margin_share(1000) == pytest.approx(0.035)
-    assert Error(2.0, 6.0, 3.0).margin_share(10**6) == 0.0005
+    assert Error(2.0, 6.0, 3.0).margin_share(10**6) == 0.0025
     assert windows_for(PLAN, Error(10.0, None), 100.0) == 1
     assert windows_for(PLAN, Error(6.0, 0.0, 8.0), 5.0) == windows_for(PLAN, Error(10.0, None), 5.0)
     assert 3 < windows_for(PLAN, Error(10.0, None), 5.0) < windows_for(PLAN, Error(10.0, None), 1.0) <= 3 * 5
