@@ -304,8 +304,8 @@ def test_a_machine_that_works_in_another_rhythm_after_a_gap() -> None:
     """Up to 60 periods long: with windows that settled for two or four it was 0.89 % off, with a margin of 0.49 %."""
     found = nocsim.simulate(DATA / "long-rhythm.json")
     part = found.extrapolation
-    assert part is not None and part.margin_share is not None
-    assert abs(found.cycles.total / 2_688_965 - 1) <= part.margin_share  # the exact run takes so many cycles
+    margin_share = (part.margin_share or 0) if part else 0
+    assert abs(found.cycles.total / 2_688_965 - 1) <= margin_share  # the exact run takes so many cycles
 
 
 @pytest.mark.slow
