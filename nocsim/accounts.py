@@ -14,7 +14,7 @@ from dram.system import DramSystem
 from nocsim.accelerator import Accelerator
 from nocsim.dram_port import READ, WRITE
 from nocsim.dram_setup import dram_data
-from nocsim.estimate import MARGIN, Error
+from nocsim.estimate import Error
 from nocsim.pe import ProcessingElement
 from nocsim.result import DramClocks, Extrapolation, PeCycles
 from nocsim.waits import CAUSES, Cause, Resource, by_resource
@@ -144,7 +144,8 @@ def extrapolation(accelerator: Accelerator, total: int, runs: int, error: Error 
         extrapolated_share=max(0.0, 1 - accelerator.end_cycle / total),
         standard_error_share=error.standard_error_cycles / total if error else None,
         shift_share=(error.shift_cycles or 0.0) / total if error else None,
-        margin_share=MARGIN * error.cycles / total if error else None,
+        shift_error_share=error.shift_error_cycles / total if error else None,
+        margin_share=error.margin_share(total) if error else None,
         runs=runs,
     )
 

@@ -38,8 +38,8 @@ def simulate(
     architecture: another architecture than the one embedded in the schedule (model, packaged name, or file).
     mesh: another mesh of PEs, ``"columns x rows"`` as in ``"4x4"``.
     placement: another `machine.placement`: how the spatial loops are laid out on the mesh.
-    ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM, to see what
-        each costs.
+    ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM. Usually faster,
+        but everything else then meets in another order, which may be a worse one (docs/concepts.md, "Ideal parts").
     parts: classes to build the machine from (see `nocsim.accelerator.Parts`).
     max_cycles, time_limit_seconds: end the run early; the result then says so in `ended` and is partial.
     keep_interrupted: Ctrl-C gives a partial result as well instead of a KeyboardInterrupt.

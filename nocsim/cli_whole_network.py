@@ -79,7 +79,7 @@ def text(result: NetworkResult, layers: int) -> str:
     if exact < len(result.layers):
         line += (
             f"; the others (~) in part,\n  {result.share_of_cycles('extrapolated_share'):.1%} of all cycles are "
-            f"extrapolated, the total is off by {result.share_of_cycles('margin_share'):.2%} at most"
+            f"extrapolated, estimated margin of the total {result.share_of_cycles('margin_share'):.2%}"
         )
     lines.append(line)
     if padding := result.total("padding_macs"):

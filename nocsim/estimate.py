@@ -5,7 +5,9 @@ measured periods of a kind differ by gives a standard error. Neighbours are not 
 may be followed by a fast one, or by another slow one), so whole windows are looked at, too.
 
 What a kind's periods have in common this does not see: a machine that has not settled when it is measured. So a run
-is compared with one whose windows settle twice as long, period by period: their difference is the *shift*.
+is compared with one whose windows settle twice as long, period by period: their difference is the *shift*. Windows
+differ in it, too: after a gap a machine may work in another rhythm for a while (its PEs and the DRAM can fall into step
+in more than one way), in some windows for long and in others not at all. So it has a standard error of its own.
 """
 
 from __future__ import annotations
@@ -24,8 +26,12 @@ _FEW = 3
 _SAFETY = 1.3
 
 
-MARGIN = 3
-"""An extrapolated total is taken to be off by no more than so many times its error."""
+MARGIN = 5
+"""The margin of an extrapolated total in errors: chosen by what `scripts/extrapolation.py --random` measures."""
+
+LEAST_MARGIN_SHARE = 0.0025
+"""The smallest margin. What all windows have in common however long they settle, such as where refreshes fall, no error
+sees; on random schedules it was up to 0.2 %."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +42,26 @@ class Error:
     ----------
     standard_error_cycles: from how much the measured periods differ.
     shift_cycles: by how much the total changed when windows settled for longer; None if that was not looked at yet.
+    shift_error_cycles: the standard error of that, from how much windows differ in it.
     """
 
     standard_error_cycles: float
     shift_cycles: float | None
+    shift_error_cycles: float = 0.0
+
+    @property
+    def random_cycles(self) -> float:
+        """What more windows make smaller."""
+        return hypot(self.standard_error_cycles, self.shift_error_cycles)
 
     @property
     def cycles(self) -> float:
-        """Both together: of what settling matters, at most half as much is left when it has been doubled."""
-        return hypot(self.standard_error_cycles, (self.shift_cycles or 0.0) / 2)
+        """All together: what settling longer still changes is taken to be as much again as it has just changed."""
+        return hypot(self.random_cycles, self.shift_cycles or 0.0)
+
+    def margin_share(self, total_cycles: int) -> float:
+        """Margin of a total, as a share of it: estimated, not proven."""
+        return max(LEAST_MARGIN_SHARE, MARGIN * self.cycles / total_cycles)
 
 
 def standard_error(plan: Plan, cycles: Mapping[int, float]) -> float:
@@ -81,19 +98,31 @@ def standard_error(plan: Plan, cycles: Mapping[int, float]) -> float:
     return sqrt(variance * together + few_variance)
 
 
-def shift(plan: Plan, cycles: Mapping[int, float], before: Mapping[int, float]) -> float:
-    """Cycles that the total moved by because periods that both runs measured lasted longer than `before`."""
-    moved = [0.0] * len(plan.counts)
+def shift(plan: Plan, cycles: Mapping[int, float], before: Mapping[int, float]) -> tuple[float, float]:
+    """Cycles that the total moved by because periods that both runs measured lasted longer than `before`.
+
+    Also the standard error of that: each window says how much, and they differ.
+    """
     seen = [0] * len(plan.counts)
-    for number, kind in plan.kinds.items():
-        if number in before:
-            moved[kind] += cycles[number] - before[number]
-            seen[kind] += 1
-    return sum(count * x / n for count, x, n in zip(plan.counts, moved, seen, strict=True) if n)
+    for number in before:
+        if number in plan.kinds:
+            seen[plan.kinds[number]] += 1
+    windows: list[float] = []
+    last = None
+    for number, kind in sorted(plan.kinds.items()):
+        if number not in before:
+            continue
+        if number - 1 != last:
+            windows.append(0.0)
+        last = number
+        windows[-1] += (cycles[number] - before[number]) * plan.counts[kind] / seen[kind]
+    n = len(windows)
+    total = sum(windows)
+    return total, sqrt(sum((x - total / n) ** 2 for x in windows) * n / (n - 1)) if n > 1 else abs(total)
 
 
 def windows_for(plan: Plan, found: Error, error_cycles: float) -> int:
     """Windows that bring the error to this: it falls with the share that is measured, and is 0 if all is."""
     share = len(plan.kinds) / plan.count
-    wanted = _SAFETY * (found.standard_error_cycles / error_cycles) ** 2
+    wanted = _SAFETY * (found.random_cycles / error_cycles) ** 2
     return ceil(plan.windows * wanted / (1 - share + share * wanted))

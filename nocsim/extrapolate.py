@@ -15,7 +15,7 @@ from nocsim.limits import Limits, Progress
 from nocsim.sampling import STEPS_AT_ONCE, Plan, Sampler
 
 MARGIN_SHARE = 0.005
-"""What an extrapolated total may be off by."""
+"""The largest margin with which a total is extrapolated."""
 
 _MOST_RUNS = 8
 
@@ -68,7 +68,7 @@ def run(
     started = time.perf_counter()
     rounds = None
     if not exact and accelerator.traffic.steps * len(accelerator.pes) > steps_at_once:
-        rounds = _Rounds(_sampler(accelerator))
+        rounds = _Rounds(sampler_of(accelerator))
     runs, error = 0, None
     while True:
         if rounds is not None and rounds.plan is not None:
@@ -88,7 +88,8 @@ def run(
     return Run(accelerator, runs, loading, time.perf_counter() - started, error)
 
 
-def _sampler(accelerator: Accelerator) -> Sampler:
+def sampler_of(accelerator: Accelerator) -> Sampler:
+    """What makes the plans for a schedule."""
     memory_bytes_per_cycle = inf
     if accelerator.channels:
         dram = dram_data(accelerator.architecture, accelerator.dram_config)
@@ -103,7 +104,7 @@ class _Rounds:
         self._sampler = sampler
         self.plan = sampler.plan()
         self._before: dict[int, float] = {}
-        self._shift_cycles: float | None = None
+        self._shift: tuple[float | None, float] = None, 0.0
         self._runs = 0
         self._doubled = False
 
@@ -114,15 +115,16 @@ class _Rounds:
         self._runs += 1
         cycles = cycles_of(accelerator)
         if self._doubled:
-            self._shift_cycles = shift(plan, cycles, self._before)
+            self._shift = shift(plan, cycles, self._before)
         self._before = cycles
-        found = Error(standard_error(plan, cycles), self._shift_cycles)
+        found = Error(standard_error(plan, cycles), *self._shift)
         total, _ = accounts(accelerator)
         allowed = total * MARGIN_SHARE / MARGIN
         if found.shift_cycles is not None and found.cycles <= allowed:
             return found
-        self._doubled = found.shift_cycles is None or abs(found.shift_cycles) > allowed
-        settling = plan.settling * (2 if self._doubled else 1)
         windows = windows_for(plan, found, allowed)
+        shifted = found.shift_cycles is None or abs(found.shift_cycles) > allowed / 2
+        self._doubled = shifted or windows <= plan.windows
+        settling = plan.settling * (2 if self._doubled else 1)
         self.plan = self._sampler.refined(plan, windows, settling) if self._runs < _MOST_RUNS else None
         return None

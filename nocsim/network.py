@@ -103,7 +103,7 @@ class Packetiser:
 
 
 class Network(ABC):
-    """Moves messages and keeps the books. Replaceable as a whole: `MeshNetwork`, or `IdealNetwork` to see its cost.
+    """Moves messages and keeps the books. Replaceable as a whole: `MeshNetwork`, or `IdealNetwork`.
 
     `loads` has what each (tensor, source, destinations) carried, `received_bytes` what each (tensor, endpoint) got.
     """

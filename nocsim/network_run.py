@@ -27,7 +27,7 @@ class LayerRun(Model):
     """One unique layer: how often it occurs, and its cycles (of one occurrence).
 
     `method` says whether all steps were simulated; if not, `extrapolated_share` of the simulated cycles stand for steps
-    that were not, and the total may be off by `margin_share` (both 0 if all were).
+    that were not, and `margin_share` is the estimated margin of the total (both 0 if all were).
     """
 
     layer: str

@@ -50,7 +50,7 @@ def _method(result: Result) -> list[str]:
         f"EXTRAPOLATED: {part.simulated_steps:,} of {result.cycles.steps:,} steps simulated "
         f"({part.simulated_periods:,} of {part.periods:,} periods,",
         f"  {part.kinds} kinds); cycles {part.extrapolated_share:.1%} extrapolated"
-        + ("" if part.margin_share is None else f", off by {part.margin_share:.2%} at most (3 standard errors)"),
+        + ("" if part.margin_share is None else f", estimated margin {part.margin_share:.2%}"),
     ]
 
 

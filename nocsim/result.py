@@ -67,8 +67,9 @@ class Extrapolation(Model):
     extrapolated_share: share of the total cycles that was not simulated
     standard_error_share: standard error of the total, from the spread within each kind, over the total
     shift_share: change of the total when all windows settled twice as long before they were measured, over the total
-    margin_share: three times the first and half of the second together: what the total may be off by. All three are
-        null in a partial result
+    shift_error_share: standard error of that change, over the total
+    margin_share: five times all three together, no less than 0.0025: an estimate of what the total may be off by, not
+        a bound. All four are null in a partial result
     runs: simulations, the last of which counts; each measures more than the one before
     """
 
@@ -82,6 +83,7 @@ class Extrapolation(Model):
     extrapolated_share: float
     standard_error_share: float | None
     shift_share: float | None
+    shift_error_share: float | None
     margin_share: float | None
     runs: int
 

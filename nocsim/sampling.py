@@ -27,15 +27,15 @@ from nocsim.dataflow import Odometer, Range, changing_loops
 STEPS_AT_ONCE = 1 << 16
 """Steps of all PEs together that are always simulated: some seconds."""
 
-_FIRST_WINDOWS = 24  # besides those for rare kinds
+_FIRST_WINDOWS = 16  # besides those for rare kinds
 _FIRST_SHARE = 0.05  # of the steps that these should take if nothing asks for more
 _FEWEST_PERIODS = 64
 _MOST_PERIODS = 60_000
 _MOST_CONTEXT = 3  # predecessors that make a kind
 _SAMPLES = ((0.01, 3), (0.002, 2), (0.0, 1))  # of a kind, at least, by its share of the periods
-_SETTLING_LATENCY_CYCLES = 200
+_SETTLING_LATENCY_CYCLES = 3000  # besides: until PEs, mesh and DRAM are back in the rhythm that they had before a gap
 _MOST_DIVISIONS = 6  # that are looked at closely
-_WORTH_TRYING = 0.2  # a first plan that simulates a larger share of the steps will not lead to much
+_WORTH_TRYING = 0.25  # a first plan that simulates a larger share of the steps will not lead to much
 _WORTH_IT = 0.6
 
 Kind = tuple[object, ...]
@@ -192,7 +192,7 @@ def _plan(
     count = division.count
     simulated = {*range(head), *range(count - 2 * head, count)}
     for number in measured:
-        simulated.update(range(number - head, number + head + 1))
+        simulated.update(range(number - head, number + division.context + 1))
     if len(simulated) == count:
         return None
     weights = dict.fromkeys([*range(head), *range(count - head, count)], 1)

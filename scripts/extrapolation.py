@@ -10,18 +10,25 @@ Each case is a layer of a network, a machine, what makes the schedule, and a see
 Schedules with more than --steps-at-once steps of PEs together are extrapolated, as longer ones are by `nocsim run`.
 Those in the table are short enough for the exact run. Times are CPU seconds.
 
-    python scripts/extrapolation.py [--quick] [--csv TABLE.csv] [--exact-from TABLE.csv]
+With --random, the cases are drawn instead: any layer, machine and mapping, with as many steps as `nocsim run`
+extrapolates by default and no more than half as many again, so that the exact run is still short. Those that would run
+exactly from the start are passed over; the last line says how many.
+
+    python scripts/extrapolation.py [--quick | --random N --seed S] [--csv TABLE.csv] [--exact-from TABLE.csv]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from statistics import mean
 from typing import Any
 
@@ -32,10 +39,13 @@ from cosa.mappers import map_layer
 from cosa.mappers.search import Budget
 from cosa.networks import load_network
 from cosa.schedule import Schedule
+from cosa.workload import Layer
+from nocsim.accelerator import Accelerator
 from nocsim.collect import collect
-from nocsim.extrapolate import MARGIN_SHARE, Machine, run
+from nocsim.extrapolate import MARGIN_SHARE, Machine, run, sampler_of
 from nocsim.limits import Limits
 from nocsim.result import Result
+from nocsim.sampling import STEPS_AT_ONCE
 
 MACHINES: dict[str, tuple[str, int, dict[str, dict[str, Any]]]] = {
     "simba_4x4": ("simba_4x4", 1, {}),
@@ -70,12 +80,15 @@ MACHINES: dict[str, tuple[str, int, dict[str, dict[str, Any]]]] = {
 """Base, what its capacities are divided by (the global buffer's of `small32` by 16), and changes of its blocks."""
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "data" / "extrapolation.csv"
-"""The table as it was measured; its first columns are the cases."""
+"""The cases, and what their exact runs gave."""
 
 QUICK = 4
 """Cases with the shortest exact runs in the table."""
 
 CASE = ("network", "layer", "machine", "mapper", "seed")
+
+DRAWN = "drawn"
+"""In place of a network: the layer is what its name says, such as R3S3P14Q14C64K64."""
 
 
 @cache
@@ -95,11 +108,48 @@ def architecture(name: str) -> Architecture:
 
 def schedule_of(case: dict[str, str]) -> Schedule:
     """The schedule of a case."""
-    layer, machine = load_network(case["network"]).find(case["layer"]).layer, architecture(case["machine"])
+    machine = architecture(case["machine"])
+    layer = (
+        drawn_layer(case["layer"])
+        if case["network"] == DRAWN
+        else load_network(case["network"]).find(case["layer"]).layer
+    )
     if case["mapper"] == "cosa":
         return cosa.schedule(layer, machine, objective="cosa")
     budget = Budget(samples=1) if case["mapper"] == "random" else Budget(evaluations=64)
     return map_layer(case["mapper"], layer, machine, budget=budget, seed=int(case["seed"]))
+
+
+def drawn_layer(name: str) -> Layer:
+    """The layer of a drawn case by its name."""
+    bounds: dict[str, Any] = {dim: int(bound) for dim, bound in re.findall(r"([A-Z])(\d+)", name)}
+    return Layer(name=name, **bounds, N=1)
+
+
+def drawn(count: int, seed: int, steps_at_once: int) -> Iterator[tuple[dict[str, str], int]]:
+    """So many cases that are not simulated exactly from the start, and how many that are were drawn before each."""
+    random = Random(seed)
+    passed = 0
+    while count:
+        bounds = {
+            "R": random.choice((1, 3, 5)),
+            "S": random.choice((1, 3, 5)),
+            "P": random.randint(1, 28),
+            "Q": random.randint(1, 28),
+            "C": random.choice((3, 16, 32, 64, 96, 128)),
+            "K": random.choice((16, 32, 64, 96, 128, 256)),
+        }
+        name = "".join(f"{dim}{bound}" for dim, bound in bounds.items())
+        machine, mapping = random.choice(list(MACHINES)), str(random.randrange(10_000))
+        case = dict(zip(CASE, (DRAWN, name, machine, "random", mapping), strict=True))
+        accelerator = Accelerator(schedule_of(case))
+        if not steps_at_once < accelerator.traffic.steps * len(accelerator.pes) <= 1.5 * steps_at_once:
+            continue
+        if sampler_of(accelerator).plan() is None:
+            passed += 1
+            continue
+        yield case, passed
+        count, passed = count - 1, 0
 
 
 def simulated(schedule: Schedule, steps_at_once: int, exact: bool) -> tuple[Result, float]:
@@ -148,7 +198,7 @@ def line_of(row: dict[str, Any]) -> str:
     share = {name: f"{float(row[name]):+.3%}" if row[name] else "-" for name in ("error", "shift")}
     share |= {name: f"{float(row[name]):.3%}" if row[name] else "-" for name in ("standard_error", "margin")}
     return (
-        f"{row['network'][:10]:11}{row['layer'][:9]:10}{row['machine']:13}{row['mapper']:7}{row['seed']:>3}"
+        f"{row['network'][:10] + ' ' + row['layer'][:18]:26}{row['machine']:13}{row['mapper']:7}{row['seed']:>4}"
         f"{row['pes']:>4}{row['steps']:>8}{float(row['simulated']):>7.1%}{int(row['exact_cycles']):>12,}"
         f"{share['error']:>9}{share['standard_error']:>8}{share['shift']:>9}{share['margin']:>8}"
         f" {row['same_words']:6}{row['cpu_s']:>7}{row['exact_cpu_s']:>7}"
@@ -162,25 +212,40 @@ def main() -> int:
     parser.add_argument("--cases", metavar="FILE", type=Path, default=CASES, help="a table with other cases")
     parser.add_argument("--csv", metavar="FILE", type=Path, help="write the table")
     parser.add_argument("--exact-from", metavar="FILE", type=Path, help="exact figures of an earlier table")
-    parser.add_argument("--steps-at-once", type=int, default=20_000, help="extrapolate beyond so many steps")
+    parser.add_argument("--random", metavar="N", type=int, help="draw so many cases instead")
+    parser.add_argument("--seed", type=int, default=0, help="of the cases that are drawn (0)")
+    parser.add_argument(
+        "--steps-at-once",
+        type=int,
+        help=f"extrapolate beyond so many steps (20,000; with --random {STEPS_AT_ONCE:,}, as by default)",
+    )
     options = parser.parse_args()
-    with options.cases.open(newline="") as file:
-        cases = list(csv.DictReader(file))
-    if options.quick:
-        cases = sorted(cases, key=lambda case: float(case["exact_cpu_s"]))[:QUICK]
+    if options.random is not None and options.random < 1:
+        parser.error("--random takes a whole number from 1 on")
+    steps_at_once: int = options.steps_at_once or (STEPS_AT_ONCE if options.random else 20_000)
+    cases: Iterable[tuple[dict[str, str], int]]
+    if options.random:
+        cases = drawn(options.random, options.seed, steps_at_once)
+    else:
+        with options.cases.open(newline="") as file:
+            table = list(csv.DictReader(file))
+        if options.quick:
+            table = sorted(table, key=lambda case: float(case["exact_cpu_s"]))[:QUICK]
+        cases = ((case, 0) for case in table)
     known: dict[tuple[str, ...], dict[str, str]] = {}
     if options.exact_from:
         with options.exact_from.open(newline="") as file:
             known = {tuple(row[name] for name in CASE): row for row in csv.DictReader(file)}
     print(
-        f"{'network':11}{'layer':10}{'machine':13}{'mapper':7}{'':3}{'PEs':>4}{'steps':>8}{'simul.':>7}{'exact':>12}"
+        f"{'network, layer':26}{'machine':13}{'mapper':7}{'seed':>4}{'PEs':>4}{'steps':>8}{'simul.':>7}{'exact':>12}"
         f"{'error':>9}{'std err':>8}{'shift':>9}{'margin':>8} {'words':6}{'CPU s':>7}{'exact':>7}"
     )
-    rows = []
+    rows, passed = [], 0
     try:
-        for case in cases:
-            row = row_of(case, options.steps_at_once, known.get(tuple(case[name] for name in CASE)))
+        for case, more in cases:
+            row = row_of(case, steps_at_once, known.get(tuple(case[name] for name in CASE)))
             rows.append(row)
+            passed += more
             print(line_of(row), flush=True)
     except CosaError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -192,12 +257,14 @@ def main() -> int:
             writer.writerows(rows)
     parts = [row for row in rows if row["method"] == "extrapolated"]
     errors = [abs(float(row["error"])) for row in rows]
+    if options.random:
+        print(f"{passed} more were drawn that run exactly from the start")
     print(
         f"{len(rows)} schedules, {len(parts)} extrapolated; largest error {max(errors):.3%}, mean {mean(errors):.3%}; "
         f"beyond its margin: {sum(abs(float(row['error'])) > float(row['margin']) + 5e-6 for row in parts)}; "
         f"words differ: {sum(row['same_words'] != 'same' for row in rows)}; "
-        f"CPU seconds {sum(float(row['cpu_s']) for row in rows):,.0f}, "
-        f"exactly {sum(float(row['exact_cpu_s']) for row in rows):,.0f}"
+        f"CPU seconds of those extrapolated {sum(float(row['cpu_s']) for row in parts):,.0f}, "
+        f"exactly {sum(float(row['exact_cpu_s']) for row in parts):,.0f}"
     )
     return 0 if max(errors) <= MARGIN_SHARE and all(row["same_words"] == "same" for row in rows) else 1
 

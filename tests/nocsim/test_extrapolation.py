@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import floor
+from pathlib import Path
 
 import pytest
 
@@ -19,18 +21,29 @@ from nocsim.accelerator import Accelerator
 from nocsim.accounts import accounts, scaled
 from nocsim.collect import collect
 from nocsim.dataflow import Odometer, fetches, visits
-from nocsim.estimate import Error, shift, standard_error, windows_for
+from nocsim.estimate import MARGIN, Error, shift, standard_error, windows_for
 from nocsim.extrapolate import Machine, run
 from nocsim.limits import Limits
 from nocsim.report import text
 from nocsim.result import Result
+from nocsim.sampling import _SETTLING_LATENCY_CYCLES as SETTLING_LATENCY_CYCLES
 from nocsim.sampling import Plan, Sampler, settling_cycles
 from tests.nocsim.nests import architecture, random_schedule
+
+DATA = Path(__file__).parents[1] / "data" / "nocsim"
 
 LAYER = Layer(name="long", R=1, S=1, P=256, Q=16, C=8, K=24, N=1)
 BOUNDS: dict[Dim, int] = {"P": 128, "K": 6, "C": 4}
 CASES = (("PKC", ["inputs"]), ("PCK", ["inputs", "outputs"]))
 """Outer loops and what the global buffer keeps. Outputs stay, or partial sums leave and come back."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settles_soon() -> Iterator[None]:
+    """The small machines here fall into step soon, and their schedules are too short to wait for long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nocsim.sampling._SETTLING_LATENCY_CYCLES", 200)
+        yield
 
 
 def _long(order: str, machine: Architecture) -> Schedule:
@@ -89,9 +102,11 @@ def test_the_result_says_how_much(pair: tuple[Result, Result]) -> None:
     assert 0 < part.measured_periods <= part.simulated_periods
     assert part.extrapolated_share == 1 - part.simulated_cycles / found.cycles.total
     assert part.standard_error_share is not None and part.shift_share is not None and part.margin_share is not None
-    error = Error(part.standard_error_share, part.shift_share)
-    assert part.margin_share == pytest.approx(3 * error.cycles) and part.margin_share <= 0.005
+    assert part.shift_error_share is not None
+    error = Error(part.standard_error_share, part.shift_share, part.shift_error_share)
+    assert part.margin_share == pytest.approx(max(0.0025, MARGIN * error.cycles)) and part.margin_share <= 0.005
     assert abs(found.cycles.total / exact.cycles.total - 1) <= part.margin_share + 1e-5
+    assert f", estimated margin {part.margin_share:.2%}" in text(found)
     assert f"EXTRAPOLATED: {part.simulated_steps:,} of {found.cycles.steps:,} steps" in text(found)
     assert "EXTRAPOLATED" not in text(exact)
 
@@ -216,9 +231,15 @@ def test_standard_error_of_alike_and_different_periods() -> None:
 def test_shift_and_windows() -> None:
     before = {1: 10.0, 5: 10.0, 8: 5.0}
     now = {1: 11.0, 2: 50.0, 5: 12.0, 6: 50.0, 8: 5.0, 9: 70.0}
-    assert shift(PLAN, now, before) == pytest.approx(20 * 1.5)
-    assert Error(3.0, 8.0).cycles == pytest.approx(5.0) and Error(3.0, None).cycles == 3.0
+    # By windows 10, 20 and 0 cycles: 200 in squares around their mean.
+    assert shift(PLAN, now, before) == (pytest.approx(30), pytest.approx((200 * 3 / 2) ** 0.5))
+    assert shift(PLAN, {1: 12.0}, {1: 10.0}) == (40, 40)  # one window says nothing of how they differ
+    assert Error(3.0, 4.0).cycles == pytest.approx(5.0) and Error(3.0, None).cycles == 3.0
+    assert Error(2.0, 6.0, 3.0).cycles == pytest.approx(7.0)
+    assert Error(2.0, 6.0, 3.0).margin_share(1000) == pytest.approx(0.035)
+    assert Error(2.0, 6.0, 3.0).margin_share(10**6) == 0.0025
     assert windows_for(PLAN, Error(10.0, None), 100.0) == 1
+    assert windows_for(PLAN, Error(6.0, 0.0, 8.0), 5.0) == windows_for(PLAN, Error(10.0, None), 5.0)
     assert 3 < windows_for(PLAN, Error(10.0, None), 5.0) < windows_for(PLAN, Error(10.0, None), 1.0) <= 3 * 5
 
 
@@ -246,7 +267,7 @@ def test_limits_make_partial_results() -> None:
     )
     found = collect(done.accelerator, None, done.runs, done.error)
     assert found.ended == "interrupted" and found.extrapolation is not None and found.extrapolation.margin_share is None
-    assert "off by" not in text(found)
+    assert "margin" not in text(found)
     limited = nocsim.simulate(schedule, max_cycles=3000)
     assert limited.method == "exact" and limited.cycles.total == 3000
 
@@ -272,7 +293,23 @@ def test_the_dram_counts_what_was_asked_of_it(seed: int) -> None:
         )
 
 
+@pytest.fixture
+def settles_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nocsim.sampling._SETTLING_LATENCY_CYCLES", SETTLING_LATENCY_CYCLES)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("settles_as_usual")
+def test_a_machine_that_works_in_another_rhythm_after_a_gap() -> None:
+    """Up to 60 periods long: with windows that settled for two or four it was 0.89 % off, with a margin of 0.49 %."""
+    found = nocsim.simulate(DATA / "long-rhythm.json")
+    part = found.extrapolation
+    margin_share = (part.margin_share or 0) if part else 0
+    assert abs(found.cycles.total / 2_688_965 - 1) <= margin_share  # the exact run takes so many cycles
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("settles_as_usual")
 @pytest.mark.parametrize(("layer", "seed"), [("input.40", 0), ("input.15", 2)])
 def test_random_schedules_of_resnet50(layer: str, seed: int) -> None:
     found = next(entry.layer for entry in load_network("resnet50").layers if entry.layer.name == layer)

@@ -17,6 +17,7 @@ from cosa.errors import CosaError
 from cosa.networks import Network
 from nocsim import network_run
 from nocsim.cli import main
+from nocsim.cli_whole_network import text
 from nocsim.conductor import Conductor
 from nocsim.network_run import NetworkResult, cache_key, run_network
 
@@ -47,6 +48,15 @@ def test_totals_count_occurrences(small: Network, whole: NetworkResult) -> None:
     assert whole.total("macs") == small.macs
     assert any(entry.count > 1 for entry in small.layers)
     assert whole.mac_utilisation == pytest.approx(small.macs / (whole.total("simulated_cycles") * 1024))
+
+
+def test_a_margin_is_called_estimated(whole: NetworkResult) -> None:
+    first, *others = whole.layers
+    part = first.model_copy(update={"method": "extrapolated", "extrapolated_share": 0.5, "margin_share": 0.004})
+    network = whole.model_copy(update={"layers": (part, *others)})
+    share = 0.004 * first.simulated_cycles * first.count / whole.total("simulated_cycles")
+    assert f"estimated margin of the total {share:.2%}" in text(network, len(network.layers))
+    assert "margin" not in text(whole, len(whole.layers))
 
 
 def test_any_number_of_workers_gives_the_same_bytes(small: Network, whole: NetworkResult) -> None:

@@ -58,9 +58,9 @@ Transfers = list[tuple[str, int, int, int, dict[int, int]]]
 Steps = list[tuple[int, int, int]]
 
 
-def time_line(schedule: Schedule) -> tuple[Transfers, Steps, int]:
+def time_line(schedule: Schedule, *, ideal_memory: bool = True) -> tuple[Transfers, Steps, int]:
     """(tensor, source, bytes, cycle given to the network, {destination: arrival}), (PE, start, end) of steps, total."""
-    accelerator = Accelerator(schedule, ideal_memory=True)
+    accelerator = Accelerator(schedule, ideal_memory=ideal_memory)
     env, send = accelerator.env, accelerator.network.send
     transfers: Transfers = []
     steps: Steps = []
