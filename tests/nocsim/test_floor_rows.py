@@ -55,9 +55,9 @@ def of_loops(text: str) -> Iterator[Loop]:
 def by_hand(name: str) -> Schedule:
     """Schedules of constructed machines, whose floor is near what they take."""
     if name == "weights":
-        arch = architecture([["weights", "inputs", "outputs"]], fanouts=[4], mesh="4x4")
-        layer = Layer(name=name, R=1, S=1, P=8, Q=1, C=64, K=64, N=1)
-        loops = "K4", "P8 K4x K4y", "C16 C4x"
+        arch = architecture([["weights", "inputs", "outputs"]], fanouts=[8], mesh="4x4")
+        layer = Layer(name=name, R=1, S=1, P=8, Q=1, C=64, K=256, N=1)
+        loops = "K2", "P8 K4x K4y", "C8 K8 C8x"
     elif name == "taps side by side in a PE":
         arch = architecture(
             [["inputs", "outputs"], ["weights", "outputs"]], buffer_keeps=["outputs"], fanouts=[16, 3], mesh="2x2"
