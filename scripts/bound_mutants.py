@@ -473,7 +473,301 @@ SPACE = (
     Term(_SPACE, "amount", "self.require(product <= log2(<<rule.most>> + 0.5))", only=_BOTH),
 )
 
-MUTANTS = {"program": PROGRAM, "orders": ORDERS, "links": LINKS, "space": SPACE}
 
-TESTS = dict.fromkeys(MUTANTS, ("tests/cosa/test_bound_rows.py",))
+
+def _terms(file: str, rows: tuple[str, ...]) -> tuple[Term, ...]:
+    """Rows that are sums, as they stand: each whole, and each of its summands."""
+    found = []
+    for row in rows:
+        found.append(Term(file, "amount", f"<<{row.rstrip(',')}>>,"))
+        parts = row.rstrip(",").split(" + ")
+        for at, part in enumerate(parts):
+            if len(parts) > 1:
+                others = [*parts[:at], f"<<{part}>>", *parts[at + 1 :]]
+                found.append(Term(file, "amount", " + ".join(others) + ","))
+    return tuple(found)
+
+
+BATCH = (
+    *_terms(
+        _BATCH,
+        (
+            "loads.start + loads.compute + loads.tail,",
+            "loads.dram_out + waits * step + loads.tail,",
+            "loads.weights + waits * loads.last_weights + loads.tail,",
+            "loads.link + waits * step + loads.tail,",
+            "loads.gb_out + loads.first_in,",
+            "loads.gb_in + loads.last_out,",
+            "loads.dram_in + loads.before_writes,",
+            "loads.pe_in + loads.tail,",
+        ),
+    ),
+    Term(_BATCH, "amount", "<<loads.gb_out - loads.prefetched + loads.start>>,"),
+    Term(_BATCH, "amount", "loads.gb_out - <<loads.prefetched>> + loads.start,"),
+    Term(_BATCH, "amount", "loads.gb_out - loads.prefetched + <<loads.start>>,"),
+    Term(_BATCH, "amount", "candidates.append(<<loads.dram_bytes / dram_bytes_per_cycle>>)"),
+    Term(_BATCH, "amount", "compute = <<shape.compute>> + steps * self.architecture.pe.pipeline_latency_cycles"),
+    Term(
+        _BATCH,
+        "amount",
+        "compute = shape.compute + <<steps * self.architecture.pe.pipeline_latency_cycles>>",
+    ),
+    Term(_BATCH, "amount", "sent = groups * <<own.flits>>"),
+    Term(_BATCH, "amount", "pe_in += <<sent / groups>>"),
+    Term(_BATCH, "amount", "first = groups * <<self.flits(own.tile, bits)>>"),
+    Term(_BATCH, "amount", "gb_out += <<sent>>"),
+    Term(_BATCH, "amount", "gb_in += <<far.flits>>"),
+    Term(_BATCH, "amount", "dram_out += <<far.flits>>"),
+    Term(_BATCH, "amount", "dram_bytes += <<far.fetched * bits / 8>>"),
+    Term(_BATCH, "amount", "start += <<first_far / ports_dram>>"),
+    Term(_BATCH, "amount", "first_in += <<first_far / ports_dram>>"),
+    Term(_BATCH, "amount", "np.maximum(waits_for_buffer, <<first_far / ports_dram>> + first / ports_gb)"),
+    Term(_BATCH, "amount", "np.maximum(waits_for_buffer, first_far / ports_dram + <<first / ports_gb>>)"),
+    Term(_BATCH, "amount", "prefetched += (<<sets * first>> + first - first / groups) / ports_gb"),
+    Term(_BATCH, "amount", "prefetched += (sets * first + <<first - first / groups>>) / ports_gb"),
+    Term(_BATCH, "amount", "dram_out += <<sent>>"),
+    Term(_BATCH, "amount", "dram_bytes += <<groups * own.fetched * bits / 8>>"),
+    Term(_BATCH, "amount", "start += <<first / ports_dram>>"),
+    Term(_BATCH, "amount", """weights += <<sent / ports_dram>> if tensor == "weights" else 0.0"""),
+    Term(_BATCH, "amount", "final = <<groups * distinct>> * self.flits(tile_words, bits)"),
+    Term(_BATCH, "amount", "again_in = <<groups * again * tile_flits>>"),
+    Term(_BATCH, "amount", "reduced = <<own.visits * tile_flits * np.minimum(1, pes / groups - 1)>>"),
+    Term(_BATCH, "amount", "pe_in += <<again_in / groups>> + reduced"),
+    Term(_BATCH, "amount", "step = <<compute / steps>>\n        last_out"),
+    Term(_BATCH, "amount", "last_of_pe = <<self.flits(tile_words, min(bits, self.partial_bits))>>"),
+    Term(_BATCH, "amount", "gb_in += <<final>> + again_in"),
+    Term(_BATCH, "amount", "gb_in += final + <<again_in>>"),
+    Term(_BATCH, "amount", "gb_out += <<again_in>>"),
+    Term(_BATCH, "amount", "far_final = <<far_distinct * self.flits(far.tile, bits)>>"),
+    Term(
+        _BATCH,
+        "amount",
+        "far_partial = <<np.maximum(0, far.visits - far_distinct) * self.flits(far.tile, self.partial_bits)>>",
+    ),
+    Term(_BATCH, "amount", "gb_out += <<far_final>> + far_partial"),
+    Term(_BATCH, "amount", "gb_out += far_final + <<far_partial>>"),
+    Term(_BATCH, "amount", "gb_in += <<far_partial>>"),
+    Term(_BATCH, "amount", "dram_in += <<far_final>> + far_partial"),
+    Term(_BATCH, "amount", "dram_in += far_final + <<far_partial>>"),
+    Term(_BATCH, "amount", "dram_out += <<far_partial>>"),
+    Term(_BATCH, "amount", "spilled = <<np.maximum(0, far.visits - far_distinct) * far.tile * self.partial_bits / 8>>"),
+    Term(_BATCH, "amount", "last_out += <<self.flits(far.tile, bits) / min(ports_gb, ports_dram)>>"),
+    Term(_BATCH, "amount", """before_writes = start + <<compute / self._steps(shape, "outputs", self.mesh)>> + last_of_pe"""),
+    Term(_BATCH, "amount", """before_writes = <<start>> + compute / self._steps(shape, "outputs", self.mesh) + last_of_pe"""),
+    Term(_BATCH, "amount", """before_writes = start + compute / self._steps(shape, "outputs", self.mesh) + <<last_of_pe>>"""),
+    Term(_BATCH, "amount", "dram_in += <<final>> + again_in"),
+    Term(_BATCH, "amount", "dram_in += final + <<again_in>>"),
+    Term(_BATCH, "amount", "dram_out += <<again_in>>"),
+    Term(_BATCH, "amount", "spilled = <<groups * again * tile_words * self.partial_bits / 8>>"),
+    Term(_BATCH, "amount", "dram_bytes += <<all_words * bits / 8>> + 2 * spilled"),
+    Term(_BATCH, "amount", "dram_bytes += all_words * bits / 8 + <<2 * spilled>>"),
+    Term(_BATCH, "amount", "link=<<operands * busiest_link_share(self.noc)>>,"),
+    Term(
+        _BATCH,
+        "amount",
+        "prefetched=prefetched + <<again_in / ports_gb>> if buffered",
+    ),
+    Term(_BATCH, "amount", """last_weights=<<compute / steps_of["weights"]>>,"""),
+    Term("cosa/analytical/shapes.py", "amount", "found = found * (1 - <<again / (sides[0] * sides[1])>>)"),
+    Term("cosa/analytical/shapes.py", "other", "mixed = both & (<<(beside > 1)>> |", {"never": "False & (beside > 1)"}),
+)
+
+NETWORK = (
+    # flits
+    Term(_NETWORK, "amount", "return bits / self.noc.flit_bits * <<(1 + 1 / payload)>>", only=_BOTH),
+    Term(_NETWORK, "row", "<<self.require(flits >= by_words)>>"),
+    Term(_NETWORK, "row", "<<self.require(flits >= by_transfers)>>"),
+    Term(_NETWORK, "amount", """return 1 + self.noc.packet_payload_flits if self.noc.partial_packets == "full" else <<2>>"""),
+    Term(_NETWORK, "amount", """return <<1 + self.noc.packet_payload_flits>> if self.noc.partial_packets == "full" else 2"""),
+    # rows
+    *_terms(
+        _NETWORK,
+        (
+            "compute + waits * start + tail,",
+            "dram_out * (1 / ports_dram) + waits * step + tail,",
+            "operands * busiest_link_share(self.noc) + waits * step + tail,",
+            "gb_out * (1 / ports_gb) + first_far * (1 / ports_dram),",
+            "gb_in * (1 / ports_gb) + last_out,",
+            "dram_in * (1 / ports_dram) + before_writes,",
+            "pe_in + tail,",
+        ),
+    ),
+    Term(_NETWORK, "amount", "*(<<load + tail>> for load in last_weights),"),
+    Term(_NETWORK, "amount", "*(load + <<tail>> for load in last_weights),"),
+    Term(_NETWORK, "amount", "loads.append(<<(gb_sends - prefetched) * (1 / ports_gb) + waits * start>>)"),
+    Term(_NETWORK, "amount", "loads.append((gb_sends - <<prefetched>>) * (1 / ports_gb) + waits * start)"),
+    Term(_NETWORK, "amount", "loads.append((gb_sends - prefetched) * (1 / ports_gb) + <<waits * start>>)"),
+    Term(_NETWORK, "amount", "loads.append(<<self._dram_bytes * (1 / rate)>>)"),
+    # terms
+    Term(_NETWORK, "row", "<<self.require(steps >= visits)>>"),
+    Term(_NETWORK, "amount", "pe_in = pe_in + <<self._flits(f\"{tensor} into a PE\", fetched, transfers, bits, given)>>"),
+    Term(_NETWORK, "amount", "from_memory = from_memory + <<sent>>"),
+    Term(_NETWORK, "log", "log_first = <<first_of_pe>> + groups"),
+    Term(_NETWORK, "log", "log_first = first_of_pe + <<groups>>"),
+    Term(_NETWORK, "log", "fetched + <<groups>>, transfers + groups, bits, given)"),
+    Term(_NETWORK, "log", "fetched + groups, transfers + <<groups>>, bits, given)"),
+    Term(_NETWORK, "amount", "first_to_pes, gb_out = first_to_pes + <<first>>, gb_out + sent"),
+    Term(_NETWORK, "amount", "first_to_pes, gb_out = first_to_pes + first, gb_out + <<sent>>"),
+    Term(_NETWORK, "amount", "prefetched = prefetched + <<(sets + 1) * self._first_at_most(tensor, store)>>"),
+    Term(_NETWORK, "amount", "from_dram = from_dram + <<sent>>"),
+    Term(
+        _NETWORK,
+        "amount",
+        """first_in = first_in + <<self._flits(f"{tensor} first", log_first, groups, bits, given)>>""",
+    ),
+    Term(_NETWORK, "amount", """<<sent * (1 / ports_dram)>> + waits * last)"""),
+    Term(_NETWORK, "amount", """sent * (1 / ports_dram) + <<waits * last>>)"""),
+    Term(_NETWORK, "log", """self.power("last weights", log_compute - <<visits>>, self.cycles_unit, given)"""),
+    Term(_NETWORK, "amount", "gb_in, from_dram = gb_in + <<moved>>, from_dram + moved"),
+    Term(_NETWORK, "amount", "gb_in, from_dram = gb_in + moved, from_dram + <<moved>>"),
+    Term(_NETWORK, "amount", "first_far, first_in = first_far + <<of_buffer>>, first_in + of_buffer"),
+    Term(_NETWORK, "amount", "first_far, first_in = first_far + of_buffer, first_in + <<of_buffer>>"),
+    Term(_NETWORK, "amount", "start >= <<of_buffer * (1 / ports_dram)>> + first_to_pes * (1 / ports_gb)"),
+    Term(_NETWORK, "amount", "start >= of_buffer * (1 / ports_dram) + <<first_to_pes * (1 / ports_gb)>>"),
+    Term(_NETWORK, "row", "<<self.require(start >= first_in * (1 / ports_dram))>>"),
+    Term(_NETWORK, "amount", "dram_out, to_pes = dram_out + <<from_dram>>, to_pes + from_memory"),
+    Term(_NETWORK, "amount", "dram_out, to_pes = dram_out + from_dram, to_pes + <<from_memory>>"),
+    Term(_NETWORK, "amount", "pe_in, chain = pe_in + <<reduced>>, chain + hops"),
+    Term(_NETWORK, "amount", "pe_in, chain = pe_in + reduced, chain + <<hops>>"),
+    Term(_NETWORK, "amount", "to_pes, partial = to_pes + <<again>>, partial + again"),
+    Term(_NETWORK, "amount", "to_pes, partial = to_pes + again, partial + <<again>>"),
+    Term(_NETWORK, "amount", "from_buffer = <<from_buffer + again>> if buffered else from_buffer"),
+    Term(_NETWORK, "amount", "dram_out = dram_out if buffered else dram_out + <<again>>"),
+    Term(
+        _NETWORK,
+        "amount",
+        """tail = tail + <<self._flits("last outputs of a PE", log_last, 0.0, narrow, given)>>""",
+    ),
+    Term(_NETWORK, "amount", "dram_in: Expression = <<final>> + partial - from_buffer"),
+    Term(_NETWORK, "amount", "dram_in: Expression = final + <<partial>> - from_buffer"),
+    Term(_NETWORK, "amount", "dram_in: Expression = final + partial - <<from_buffer>>"),
+    Term(_NETWORK, "amount", "gb_in = gb_in + <<final * given>> + from_buffer + far_partial"),
+    Term(_NETWORK, "amount", "gb_in = gb_in + final * given + <<from_buffer>> + far_partial"),
+    Term(_NETWORK, "amount", "gb_in = gb_in + final * given + from_buffer + <<far_partial>>"),
+    Term(_NETWORK, "amount", "gb_sends = gb_out + <<final * given>> + far_partial"),
+    Term(_NETWORK, "amount", "gb_sends = gb_out + final * given + <<far_partial>>"),
+    Term(_NETWORK, "amount", "gb_out = gb_sends + <<from_buffer>>"),
+    Term(_NETWORK, "amount", "dram_in, dram_out = dram_in + <<far_partial>>, dram_out + far_partial"),
+    Term(_NETWORK, "amount", "dram_in, dram_out = dram_in + far_partial, dram_out + <<far_partial>>"),
+    Term(_NETWORK, "amount", """last_out = <<self._flits("last outputs", tile, 0.0, bits, given)>> *"""),
+    Term(_NETWORK, "log", """self.power("first outputs", log_compute - <<far_visits>>, self.cycles_unit)"""),
+    Term(_NETWORK, "amount", "before_writes = <<waits * start>> + first_visit + tail"),
+    Term(_NETWORK, "amount", "before_writes = waits * start + <<first_visit>> + tail"),
+    Term(_NETWORK, "amount", "before_writes = waits * start + first_visit + <<tail>>"),
+    Term(_NETWORK, "amount", "tail = tail + <<last_out>>"),
+    Term(_NETWORK, "amount", "self._dram_bytes = self._dram_bytes + <<self.output_words() * bits / 8 / self.cycles_unit>>"),
+    Term(_NETWORK, "amount", """self._dram_bytes = self._dram_bytes + <<self.power(f"{tensor} DRAM", log_words, unit, given)>>"""),
+    Term(_NETWORK, "amount", "compute = <<compute>> + steps * self.architecture.pe.pipeline_latency_cycles"),
+    Term(_NETWORK, "amount", "compute = compute + <<steps * self.architecture.pe.pipeline_latency_cycles>>"),
+    # prediction
+    *(
+        Term(_NETWORK, "amount", text)
+        for text in (
+            "<<weights.floor * floor>>",
+            "<<weights.compute * compute>>",
+            "<<weights.dram_out / ports_dram * dram_out>>",
+            "<<weights.dram_in / ports_dram * dram_in>>",
+            "<<weights.to_pes / max(ports_gb, ports_dram) * to_pes>>",
+            "<<weights.reloads * partial>>",
+            "<<weights.reductions * chain>>",
+            "<<weights.shared * shared>>",
+            "<<weights.late * late>>",
+            "<<weights.first_in / ports_dram * first_far>>",
+            "<<weights.last_out * last_out>>",
+            "<<weights.cycles_per_step * steps>>",
+        )
+    ),
+    # words of a PE
+    Term(_NETWORK, "log", """first = self.log_tile_of(tensor, store) + <<self.weighted(levels, apart, ("spatial",), log2)>>"""),
+    Term(_NETWORK, "log", """fetched = fetched + <<self.weighted(levels, apart, ("spatial",), log2)>>"""),
+    Term(_NETWORK, "row", "<<self.require(wider >= own - of_one)>>"),
+    Term(_NETWORK, "log", "self.require(wider >= own - <<of_one>>)"),
+    Term(_NETWORK, "log", "return first, <<self.log_compute()>> + first"),
+    Term(_NETWORK, "row", "<<self.require(count <= self.factors[dim][prime] * beside)>>"),
+    Term(_NETWORK, "row", """<<self.require(known >= first + self.weighted(outside, apart, ("temporal",), log2))>>"""),
+    Term(_NETWORK, "row", "<<self.require(known >= fetched + _NEVER * beside)>>"),
+    # outputs, reductions, steps
+    Term(_NETWORK, "amount", """final = <<self.output_words() * self._flits_per_word(self._bits("outputs"))>> / self.cycles_unit"""),
+    Term(_NETWORK, "amount", "self.require(partial >= sent - <<most>> * each / self.cycles_unit * given)"),
+    Term(_NETWORK, "row", "<<self.require(partial >= sent - most * each / self.cycles_unit * given)>>"),
+    Term(_NETWORK, "row", "<<self.require(count <= multiplicity * reduces)>>"),
+    Term(_NETWORK, "amount", """hops = <<CHAIN_EXPONENT * self.log_loops(dims, self.mesh, ("spatial",))>>"""),
+    Term(_NETWORK, "row", "<<self.require(exponent >= log_one + _OFFSET - _NEVER * (first - 1))>>"),
+    Term(_NETWORK, "row", "<<self.require(exponent >= log_other + _OFFSET + _NEVER * first)>>"),
+    Term(_NETWORK, "row", "<<self.require(goes <= 1 - APART - _NEVER * several)>>"),
+    Term(_NETWORK, "row", "<<self.require(tiles - goes <= 1 - APART - _NEVER * streams)>>"),
+    Term(_NETWORK, "row", "<<self.require(late >= several + streams - 1)>>"),
+    Term(_NETWORK, "log", """self.power("one step", self.log_compute() - <<steps>>, self.cycles_unit, given)"""),
+    Term(_NETWORK, "row", "<<self.require(low >= sum((step - _LEAST_STEP) * chosen[step] for step in steps) - APART)>>"),
+)
+
+LEAST = (
+    Term(_LEAST, "amount", "cycles = float(ceil(<<layer.macs>> / units))"),
+    Term(
+        _LEAST,
+        "amount",
+        """cycles = max(cycles, <<(words["weights"] + words["inputs"])>> / top.read_bandwidth_words_per_cycle)""",
+    ),
+    Term(_LEAST, "amount", """cycles = max(cycles, (<<words["weights"]>> + words["inputs"]) / top"""),
+    Term(_LEAST, "amount", """cycles = max(cycles, (words["weights"] + <<words["inputs"]>>) / top"""),
+    Term(_LEAST, "amount", """cycles = max(cycles, <<words["outputs"]>> / top.write_bandwidth_words_per_cycle)"""),
+    Term(_LEAST, "amount", "return <<layer.macs * mac_energy_pj(architecture)>> + words * each"),
+    Term(_LEAST, "amount", "return layer.macs * mac_energy_pj(architecture) + <<words * each>>"),
+    Term(_LEAST, "amount", "energy = <<layer.macs * mac_energy_pj(architecture)>>"),
+    Term(
+        _LEAST,
+        "amount",
+        "energy += <<words[tensor] * vector_access_energy_pj(architecture, outermost) / top.block_words>>",
+    ),
+    Term(
+        _LEAST,
+        "amount",
+        "<<layer.macs / below>> * vector_access_energy_pj(architecture, inner)",
+    ),
+    Term(_LEAST, "other", "or <<tensor not in keeping.always[inner]>>:", {"always": "False"}),
+    Term(_LEAST, "other", "return <<{>>\"latency\": cycles, ", {}),
+    Term(_LEAST, "amount", "if <<product * outside>> <= most:", only=("/ 1.2",)),
+    Term(_LEAST, "amount", "if <<product * inner>> > most:", only=("/ 1.2",)),
+)
+
+LOADS = (
+    Term(_LOADS, "amount", "number = <<flits(noc, item.n_bytes)>> * item.count"),
+    Term(_LOADS, "amount", "injected[item.source] += <<number>>"),
+    Term(_LOADS, "amount", "ejected[ports] += <<number>>"),
+    Term(_LOADS, "amount", "links[link] += <<number>>"),
+    Term(_LOADS, "amount", "<<-(-item.n_bytes // access_bytes)>> * item.count"),
+    Term(_LOADS, "other", """(item.kind == "fill" and item.source == dram)<< or (item.kind == "final" and item.destinations == (dram,))>>""",
+         {"reads alone": ""}),
+    Term(_LOADS, "amount", "cycles = max(cycles, <<ceil(words / Fraction(bandwidth))>>)"),
+    Term(_LOADS, "amount", "read = <<sum(flow.sent_words for flow in traffic.flows if flow.source == node)>>"),
+    Term(_LOADS, "amount", "written = <<sum(flow.received_words for flow in traffic.flows if flow.destination == node)>>"),
+    Term(_LOADS, "amount", "latency = <<traffic.steps * traffic.architecture.pe.pipeline_latency_cycles>>"),
+    Term(_LOADS, "amount", "compute = <<traffic.compute_cycles>> + latency"),
+    Term(_LOADS, "amount", "dram_cycles = <<ceil(each * dram.cycles_per_access)>>"),
+    Term(_LOADS, "amount", "each = <<-(-dram_accesses(traffic, dram.access_bytes) // dram.channels)>>"),
+)
+
+MUTANTS = {
+    "program": PROGRAM,
+    "orders": ORDERS,
+    "links": LINKS,
+    "space": SPACE,
+    "network": NETWORK,
+    "floor": BATCH,
+    "least": LEAST,
+    "machine": LOADS,
+}
+
+_ROWS = ("tests/cosa/test_bound_rows.py",)
+
+TESTS = {
+    "program": _ROWS,
+    "orders": (*_ROWS, "tests/cosa/test_bound_rows_network.py"),
+    "links": _ROWS,
+    "space": _ROWS,
+    "network": ("tests/cosa/test_bound_rows_network.py",),
+    "floor": ("tests/nocsim/test_floor_rows.py",),
+    "least": ("tests/cosa/test_bound_least.py", "tests/cosa/test_opening.py"),
+    "machine": ("tests/cosa/test_analytical_loads.py",),
+}
 """The tests that must notice, by group; they run in this order until one fails."""

@@ -14,14 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from cosa.analytical.constants import Constants
+from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.arch import Architecture
+from cosa.constraints import Constraints
 from cosa.keeping import Keeping
-from cosa.mappers.figures import fix_counts
+from cosa.mappers.figures import NetworkModel, fix_counts
 from cosa.mappers.neighbours import Point
+from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.solver import solve
 from cosa.workload import DIMS, TENSORS, Layer
 from tests.certificate.enumerator import Enumerator
+from tests.nocsim.nests import random_architecture
 
 LETTERS = {"w": "weights", "i": "inputs", "o": "outputs"}
 
@@ -105,15 +110,18 @@ class Analytical:
     layer: dict[str, Any]
     architecture: dict[str, Any]
     bypass: str = "fixed"
+    constraints: dict[str, Any] | None = None
     _program: AnalyticalProgram = field(init=False)
 
     def __post_init__(self) -> None:
         layer, architecture = Layer.from_data(self.layer), Architecture.from_data(self.architecture)
-        self.keeping = Keeping.of(architecture, self.bypass)  # type: ignore[arg-type]
-        self.judge = Enumerator(self.layer, self.architecture, None, self.bypass)
-        self._program = AnalyticalProgram(
-            layer, architecture, cycles_unit=100.0, energy_unit_pj=1000.0, keeping=self.keeping
-        )
+        rules = MappingRules()
+        if self.constraints is not None:
+            rules = Constraints.from_data(self.constraints).rules(layer, architecture)
+        self.keeping = Keeping.of(architecture, self.bypass, rules)  # type: ignore[arg-type]
+        self.judge = Enumerator(self.layer, self.architecture, self.constraints, self.bypass)
+        units = {"cycles_unit": 100.0, "energy_unit_pj": 1000.0}
+        self._program = AnalyticalProgram(layer, architecture, **units, mapping_rules=rules, keeping=self.keeping)
         self._energy = self._program.energy
 
     def nests(self, tiles: Tiles) -> int:
@@ -192,3 +200,144 @@ def primes(number: int) -> Iterator[int]:
             yield prime
             number //= prime
         prime += 1
+
+
+@dataclass
+class Meshed:
+    """A layer on a machine with a mesh: the program, and the closed form of every nest as the judge of it."""
+
+    layer: Layer
+    architecture: Architecture
+    constants: Constants
+
+    def __post_init__(self) -> None:
+        self.model = NetworkModel(self.layer, self.architecture, constants=self.constants)
+        self.judge = NetworkEvaluator(self.layer, self.architecture)
+        self.program = self.model.program(1000.0, 1e5)
+
+    def tilings(self, rng: random.Random, most_nests: int) -> Iterator[Point]:
+        """Random tilings that fit, with at most so many nests."""
+        levels = range(len(self.architecture.levels))
+        fanouts = [prod(self.architecture.fanout(at)) for at in levels]
+        places = [(0, at) for at in levels] + [(1, at) for at in levels if fanouts[at] > 1] * 2
+        for _ in range(400):
+            bounds = np.ones((2, len(levels), len(DIMS)), np.int64)
+            for number, dim in enumerate(DIMS):
+                for prime in primes(self.layer.bounds[dim]):
+                    kind, at = rng.choice(places)
+                    if kind and bounds[1, at].prod() * prime > fanouts[at]:
+                        kind, at = 0, levels[-1]
+                    bounds[kind, at, number] *= prime
+            point = Point(bounds, np.zeros(len(levels), np.int64))
+            if self.model.neighbourhood.count_nests(point) <= most_nests and self.model.figures(point):
+                yield point
+
+    def costs(self, point: Point) -> tuple[float, float]:
+        """The least floor and the least predicted cycles of a tiling's nests."""
+        floor = cycles = np.inf
+        for points in self.model.neighbourhood.every_nest(point):
+            loads = self.judge.loads(self.model.neighbourhood.batch(points))
+            rate = self.constants.dram_bytes_per_cycle
+            floor = min(floor, float(self.judge.floor_cycles(loads, rate).min()))
+            cycles = min(cycles, float(self.judge.predicted_cycles(loads, self.constants).min()))
+        return floor, cycles
+
+    def says(self, point: Point) -> tuple[float | None, float | None]:
+        """The least floor and the least predicted cycles that the program has for a tiling."""
+        fix_counts(self.program, point)
+        return least(self.program, self.program.floor, 1000.0), least(self.program, self.program.cycles, 1000.0)
+
+
+def meshed(seed: int) -> Meshed:
+    """A random layer, often with a window, on a random machine with a mesh."""
+    rng = random.Random(seed)
+    dims = rng.sample("PQCKNG", rng.choice((2, 3, 3, 4)))
+    bounds = {dim: rng.choice((2, 3, 4, 6, 8, 16)) for dim in dims}
+    if rng.random() < 0.4:
+        bounds |= dict(zip(rng.choice(("PR", "QS")), (rng.choice((2, 4, 8)), rng.choice((2, 3))), strict=True))
+    while prod(bounds.values()) > 3000:
+        bounds[max(bounds, key=lambda dim: bounds[dim])] = 2
+    more = {name: 2 for name in ("stride_w", "stride_h", "dilation_w") if rng.random() < 0.1}
+    noc: dict[str, Any] = rng.choice(
+        (
+            {},
+            {"partial_packets": "full"},
+            {"packet_payload_flits": 1},
+            {"global_buffer_ports": [{"router": [0, -1]}]},
+            {"global_buffer_ports": [{"router": [0, -1]}, {"router": [-1, -1]}]},
+        )
+    )
+    architecture = random_architecture(
+        rng,
+        noc=dict(noc),
+        machine=rng.choice(({}, {"compute_starts": "first_word"})),
+        pe={"pipeline_latency_cycles": rng.choice((0, 0, 20))},
+        capacity=rng.choice((64, 512, 1 << 20)),
+    )
+    rate = rng.choice((None, None, None, 1.0))
+    return Meshed(Layer.from_data(sizes("", **bounds, **more)), architecture, Constants(dram_bytes_per_cycle=rate))
+
+
+def windows(seed: int) -> Analytical:
+    """A small layer with a window on a small machine, most of which costs nothing.
+
+    Of every other seed inputs alone cost something, bounds are tiny so that moves coincide, and a level's order may be
+    stated.
+    """
+    rng = random.Random(seed)
+    return _windows_of_few_words(rng) if seed % 2 else _windows_of_levels(rng)
+
+
+def _steps(rng: random.Random, chance: float) -> dict[str, int]:
+    names = ("stride_w", "stride_h", "dilation_w", "dilation_h")
+    return {name: rng.choice((2, 3)) for name in names if rng.random() < chance}
+
+
+FANOUTS: tuple[Any, ...] = (2, 3, 4, 6, {"x": 2, "y": 2}, {"x": 3, "y": 2}, {"x": 1, "y": 4})
+
+
+def _windows_of_levels(rng: random.Random) -> Analytical:
+    axes = rng.choice(("PR", "PR", "QS", "PRQ", "PRQS"))
+    bounds = {dim: rng.choice((2, 3, 4, 6, 8, 12, 16) if dim in "PQ" else (2, 3, 3, 4, 5)) for dim in axes}
+    if len(axes) == 4:
+        bounds = {dim: min(bound, 4) for dim, bound in bounds.items()}
+    bounds |= {dim: rng.choice((2, 2, 3, 4)) for dim in rng.sample("CKNG", rng.choice((0, 1, 1, 2)))}
+    layer = sizes("", **bounds, **_steps(rng, 0.15))
+    count = rng.choice((2, 2, 3, 3, 4))
+    costly, slow = rng.randrange(count), rng.randrange(count)
+    levels = []
+    for at in range(count):
+        outermost, more = at == count - 1, dict[str, Any]()
+        keeps = "wio" if outermost else rng.choice(("wio", "i", "i", "io", "wi", "o", "w"))
+        if not outermost and rng.random() < 0.15:
+            more["may_keep"] = "".join(tensor for tensor in "wio" if tensor not in keeps)
+        if at == costly:
+            more["pj"] = 1.0
+        if at == slow and rng.random() < 0.5:
+            more[rng.choice(("read", "write"))] = rng.choice((0.3, 0.5, 1))
+        if rng.random() < 0.45:
+            more["fanout"] = rng.choice(FANOUTS)
+        levels.append(level(keeps, None if outermost else rng.choice((40, 100, 400)), **more))
+    return Analytical(layer, machine(*levels), "chosen")
+
+
+def _windows_of_few_words(rng: random.Random) -> Analytical:
+    bounds = {dim: rng.choice((2, 2, 3, 4)) for dim in rng.choice(("PR", "QS", "PRQS"))}
+    bounds |= {dim: rng.choice((2, 2, 3)) for dim in rng.sample("KKC", rng.choice((0, 1, 2)))}
+    layer = sizes("", **bounds, **_steps(rng, 0.12))
+    inner = [level("i", 100, pj=rng.choice((0.0, 1.0))) for _ in range(rng.choice((1, 2, 2)))]
+    inner[-1]["vector_access_energy_pj"] = 1.0
+    if rng.random() < 0.3:
+        inner[0] = level("wo", 100)
+    levels = [*inner, level("wio", None)]
+    for at, entry in enumerate(levels):
+        if rng.random() < (0.3 if at == 0 else 0.55):
+            entry["fanout"] = rng.choice(FANOUTS)
+    direction = rng.choice(("read", "write"))
+    rng.choice(levels)[f"{direction}_bandwidth_words_per_cycle"] = rng.choice((0.1, 0.3))
+    constraints = None
+    if rng.random() < 0.35:
+        order = rng.sample(list(bounds), rng.randint(1, min(3, len(bounds))))
+        name = f"L{rng.randrange(len(levels))}"
+        constraints = {"kind": "constraints", "orders": [{"level": name, "order": order}]}
+    return Analytical(layer, machine(*levels), "fixed", constraints)
