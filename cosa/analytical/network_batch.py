@@ -1,7 +1,6 @@
 """What the machine of a mesh must carry for many mappings at once, and how long that will take.
 
-The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings; where a window has both
-strides and dilations, or an output and a filter loop stand side by side over PEs, shared words are estimated.
+The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings.
 Loads are in flits, headers and partly filled flits counted; compute in cycles. Two figures follow:
 
 * `floor_cycles`: the largest load, each with what must come before it (filling) and after it (draining); no run takes
@@ -139,8 +138,8 @@ class NetworkEvaluator:
 
     def _boundary(self, shape: Shape, tensor: Tensor, store: int) -> Boundary:
         """What a node (store below the mesh: a PE) fetches of a tensor."""
-        inside = shape.groups(tensor, range(store + 1, self.mesh))
-        return shape.boundary(tensor, store, inside, partial(self.flits, bits=self.bits[tensor]))
+        instances = range(store + 1, self.mesh)
+        return shape.boundary(tensor, store, instances, partial(self.flits, bits=self.bits[tensor]))
 
     def loads(self, batch: MappingBatch) -> NetworkLoads:
         """Loads of every mapping."""
@@ -177,7 +176,7 @@ class NetworkEvaluator:
         for tensor in ("weights", "inputs"):
             bits, store = self.bits[tensor], stores[tensor]
             own = self._boundary(shape, tensor, store)
-            groups = shape.groups(tensor, range(self.mesh, self.mesh + 1))
+            groups = shape.groups(tensor, self.mesh)
             sent = groups * own.flits
             to_pes += sent
             pe_in += sent / groups
@@ -205,7 +204,7 @@ class NetworkEvaluator:
         start = np.maximum(start, waits_for_buffer) * waits_for_tiles(self.architecture)
         store = stores["outputs"]
         own = self._boundary(shape, "outputs", store)
-        groups = shape.groups("outputs", range(self.mesh, self.mesh + 1))
+        groups = shape.groups("outputs", self.mesh)
         tile_words, bits = own.tile, self.bits["outputs"]
         all_words = float(np.prod([self.layer.bounds[dim] for dim in DIMS if dim in RELEVANT["outputs"]]))
         pes = shape.spatial[:, self.mesh].prod(axis=1)

@@ -1,22 +1,22 @@
 """Loops of many mappings at once, and how a tensor's tile at one store changes as they step, vectorised over mappings.
 
-The counts are those of `cosa.analytical.traffic` (exact convention); where a window has both strides and dilations,
-shared words are estimated.
+The counts are those of `cosa.analytical.traffic` (exact convention).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import MappingBatch
-from cosa.analytical.tiles import axes
+from cosa.analytical.tiles import IndexSet, axes
 from cosa.arch import Architecture
-from cosa.workload import DIMS, Layer, Tensor
+from cosa.workload import DIMS, Dim, Layer, Tensor
 
 Array = npt.NDArray[Any]
 
@@ -53,34 +53,33 @@ class Shape:
         self.inside = np.concatenate([np.ones((mappings, 1, len(DIMS))), self.both.cumprod(axis=1)], axis=1)
         self.compute = self.temporal.prod(axis=(1, 2))
 
-    def groups(self, tensor: Tensor, levels: range) -> Array:
-        """Groups of instances below some levels that need different words (inputs: positions at least)."""
+    def groups(self, tensor: Tensor, level: int) -> Array:
+        """Groups of instances below a level that need different words.
+
+        Where an output loop of n and a filter loop of m walk an axis, in steps of s and t with the largest common
+        divisor g, instance (i, j) is where (i + t / g, j - s / g) is.
+        """
         found = np.ones(len(self.dims))
-        for level in levels:
-            for axis in axes(self.layer, tensor):
-                sides = [self.spatial[:, level, DIMS.index(dim)] for dim in axis]
-                if len(sides) == 1:
-                    found = found * sides[0]
-                else:
-                    strides = [scale * self.inside[:, level, DIMS.index(dim)] for dim, scale in axis.items()]
-                    same = (strides[0] == strides[1]) & (sides[0] > 1) & (sides[1] > 1)
-                    found = found * np.where(same, sides[0] + sides[1] - 1, sides[0] * sides[1])
+        for axis in axes(self.layer, tensor):
+            sides = [self.spatial[:, level, DIMS.index(dim)] for dim in axis]
+            found = found * np.prod(sides, axis=0)
+            if len(sides) == 2:
+                steps = [(scale * self.inside[:, level, DIMS.index(dim)]).astype(np.int64) for dim, scale in axis.items()]
+                common = np.gcd(*steps)
+                again = np.maximum(0, sides[0] - steps[1] // common) * np.maximum(0, sides[1] - steps[0] // common)
+                found = found * (1 - again / (sides[0] * sides[1]))
         return found
 
-    def boundary(self, tensor: Tensor, store: int, inside: Array, flits_of: Callable[[Array], Array]) -> Boundary:
+    def boundary(self, tensor: Tensor, store: int, instances: range, flits_of: Callable[[Array], Array]) -> Boundary:
         """The tile of a level and how it changes as the loops outside step; -1: the words of one MAC.
 
-        `inside`: groups of instances that a tile is for; `flits_of` its words.
+        `instances`: levels whose spatial loops set instances side by side that one tile is for; `flits_of` words.
         """
         layer = self.layer
         tile_extents = self.inside[:, store + 1]
         all_axes = axes(layer, tensor)
-        all_extents = [[tile_extents[:, DIMS.index(dim)] for dim in axis] for axis in all_axes]
-        touched = [
-            shared_positions(list(axis.values()), extents, np.zeros(len(tile_extents)))
-            for axis, extents in zip(all_axes, all_extents, strict=True)
-        ]
-        tile = np.prod(touched, axis=0)
+        shared_along = [self._shared_along(axis, store, instances) for axis in all_axes]
+        tile = np.prod([shared(np.zeros(len(tile_extents))) for shared in shared_along], axis=0)
         axis_of = np.full(len(DIMS), -1)
         scale_of = np.zeros(len(DIMS))
         for number, axis in enumerate(all_axes):
@@ -95,8 +94,8 @@ class Shape:
         for level in range(store + 1, self.dims.shape[1]):
             total = total * self.temporal[:, level].prod(axis=1)
         if store < 0:  # every iteration takes new words
-            return Boundary(tile * inside, tile * inside * total, total, flits_of(tile * inside) * total)
-        fetched, visits, sent = tile.copy(), np.ones(len(rows)), flits_of(tile * inside)
+            return Boundary(tile, tile * total, total, flits_of(tile) * total)
+        fetched, visits, sent = tile.copy(), np.ones(len(rows)), flits_of(tile)
         for level in range(store + 1, self.dims.shape[1]):
             stride = stride * self.spatial[:, level]
             for slot in range(self.dims.shape[2]):
@@ -110,24 +109,66 @@ class Shape:
                     mine = axis_of[number_of] == number
                     shift = np.abs(np.where(mine, step, 0) - behind[number])
                     moved |= shift > 0
-                    scales = list(all_axes[number].values())
-                    shared = shared * shared_positions(scales, all_extents[number], shift)
+                    shared = shared * shared_along[number](shift)
                     behind[number] = behind[number] + np.where(mine, (bound - 1) * step, 0)
                 times = total / inner * (bound - 1) / bound
                 new = np.where(moved, tile - (shared if halo else 0), 0)
                 fetched = fetched + times * new
                 visits = visits + times * moved * (bound > 1)
-                sent = sent + times * flits_of(new * inside)
+                sent = sent + times * flits_of(new)
                 inner = inner * bound
                 stride[rows, number_of] *= bound
-        return Boundary(tile * inside, fetched * inside, visits, sent)
+        return Boundary(tile, fetched, visits, sent)
+
+    def _shared_along(self, axis: Mapping[Dim, int], store: int, instances: range) -> Callable[[Array], Array]:
+        """Positions of an axis that a tile shares with itself moved so far, as a function of that distance.
+
+        In closed form, but where both loops of a window go in steps, or instances side by side have positions between
+        those of others, position by position.
+        """
+        dims = [DIMS.index(dim) for dim in axis]
+        extents = [self.inside[:, store + 1, dim] for dim in dims]
+        beside = np.ones(len(self.dims))
+        steps = [(np.full(len(self.dims), scale), extent) for scale, extent in zip(axis.values(), extents, strict=True)]
+        for level in instances:
+            for dim, scale in zip(dims, axis.values(), strict=True):
+                bound = self.spatial[:, level, dim]
+                steps.append((scale * self.inside[:, level, dim], bound))
+                beside = beside * bound
+        scales = list(axis.values())
+        mixed = np.zeros(len(self.dims), bool)
+        if len(dims) == 2:
+            both = np.minimum(*(self.inside[:, -1, dim] for dim in dims)) > 1
+            mixed = both & ((beside > 1) | ((np.minimum(*extents) > 1) & (min(scales) > 1)))
+        one_by_one = [
+            (row, tuple((int(step[row]), int(bound[row])) for step, bound in steps if bound[row] > 1))
+            for row in np.flatnonzero(mixed)
+        ]
+
+        def shared(shift: Array) -> Array:
+            found = shared_positions(scales, extents, shift) * beside
+            for row, its_steps in one_by_one:
+                found[row] = _overlap(its_steps, int(shift[row]))
+            return found
+
+        return shared
+
+
+@lru_cache(maxsize=1 << 12)
+def _index_set(steps: tuple[tuple[int, int], ...]) -> IndexSet:
+    return IndexSet(steps)
+
+
+@lru_cache(maxsize=1 << 16)
+def _overlap(steps: tuple[tuple[int, int], ...], shift: int) -> int:
+    return _index_set(steps).overlap(shift)
 
 
 def shared_positions(scales: Sequence[int], extents: Sequence[Array], shift: Array) -> Array:
     """Positions on an axis that a tile and the same tile so far away both touch (shift 0: the tile's positions).
 
-    Exact where one of the two loops of a window goes in steps of 1: the other's steps leave gaps where the first is
-    shorter than they are. Else the share of the common span.
+    Where one of the two loops of a window goes in steps of 1: the other's steps leave gaps where the first is shorter
+    than they are. Where both go in larger steps only if one of the extents is 1.
     """
     if len(scales) == 1:
         found: Array = np.maximum(0, extents[0] - shift)
@@ -136,7 +177,9 @@ def shared_positions(scales: Sequence[int], extents: Sequence[Array], shift: Arr
     span = 1 + coarse * (many - 1) + fine * (few - 1)
     common = np.maximum(0, span - shift)
     if fine != 1:
-        found = np.round(np.minimum(span, many * few) * common / span)
+        # One of the loops alone: its own steps.
+        gap, count = np.where(many > 1, coarse, fine), np.maximum(many, few)
+        found = np.where(shift % gap == 0, np.maximum(0, count - shift // gap), 0.0)
         return found
     whole, rest = np.divmod(shift, coarse)
     same = np.maximum(0, few - rest) * np.maximum(0, many - whole)

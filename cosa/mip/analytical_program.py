@@ -75,6 +75,7 @@ class AnalyticalProgram(Space):
         self.keeps = Keeps(self, self.keeping)
         self.cycles_unit, self.energy_unit_pj = cycles_unit, energy_unit_pj
         self.powers: list[Power] = []
+        self._arrays: dict[int, Expression] = {}
         self._levels = range(len(architecture.levels))
         self._add_capacities()
         self.cycles = self._cycles()
@@ -200,7 +201,15 @@ class AnalyticalProgram(Space):
         return total
 
     def _log_arrays(self, level: int) -> Expression:
-        """Log of the physical arrays in use: the instances, at most one for each cluster there is."""
+        """Log of the physical arrays in use: the instances, at most one for each cluster there is.
+
+        One variable for all that is said of a level: nothing holds it down but what the accesses of the arrays cost.
+        """
+        if level not in self._arrays:
+            self._arrays[level] = self._make_log_arrays(level)
+        return self._arrays[level]
+
+    def _make_log_arrays(self, level: int) -> Expression:
         used = self.log_spatial(DIMS, level)
         cluster = self.architecture.levels[level].cluster_size
         if cluster == 1:

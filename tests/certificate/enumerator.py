@@ -122,7 +122,7 @@ class Enumerator:
             splits.append([way for way in ways if self.rules.allows_split(dim, way)])
         empty = tuple({} for _ in range(self.levels)), tuple({} for _ in range(self.levels))
         for temporal, spatial in self._split(list(zip(dims, splits, strict=True)), *empty):
-            tiling = self._tiling(temporal, spatial)
+            tiling = self.tiling(temporal, spatial)
             if tiling is not None and tiling.nests:
                 yield tiling
 
@@ -149,7 +149,8 @@ class Enumerator:
                 )
             yield from self._split(splits[1:], grown[0], grown[1])
 
-    def _tiling(self, temporal: Bounds, spatial: Bounds) -> Tiling | None:
+    def tiling(self, temporal: Bounds, spatial: Bounds) -> Tiling | None:
+        """A tiling within the fan-outs; None where limits, rules or axes allow no nest of it."""
         if not self._within_limits(temporal, spatial) or not self.rules.allows_products(temporal, spatial):
             return None
         tiles, _ = self._covered(temporal, spatial)
