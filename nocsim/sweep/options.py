@@ -55,7 +55,7 @@ class MachineOptions(FileModel):
     remainders: bool = False
     gap: Gap = 0.01
     time_limit_seconds: Seconds = 60.0
-    rounds: Count = 12
+    rounds: Count = 100
     settle_ties: bool = True
     machine_bound: bool = True
     seed: Seed = 0

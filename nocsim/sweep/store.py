@@ -86,8 +86,9 @@ class Store:
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         self._base = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
         self._base.row_factory = sqlite3.Row
-        found = self._base.execute("PRAGMA application_id").fetchone()[0]
+        # In this order: another run may be making the file just now, tables and number at once.
         empty = not self._base.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        found = self._base.execute("PRAGMA application_id").fetchone()[0]
         if found != APPLICATION_ID and not (found == 0 and empty):
             raise sqlite3.DatabaseError("it is the file of another program")
         layout = self._base.execute("PRAGMA user_version").fetchone()[0]
