@@ -1,4 +1,4 @@
-"""What is known of all mappings without a program: met by a mapping where nothing else stands in the way, never missed."""
+"""What is known of all mappings without a program: met by one where nothing else stands in the way, missed by none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_cycles_are_those_of_the_best_mapping(name: str) -> None:
     ("layer", "pj", "blocks"),
     [("K6 C5", 0.0, 1), ("K6 C5", 1.0, 1), ("P6 N5", 1.0, 1), ("K6 P4", 1.0, 1), ("K8 C4 P4", 8.0, 2)],
 )
-def test_energy_is_that_of_the_best_mapping_if_only_the_outermost_level_costs(layer: str, pj: float, blocks: int) -> None:
+def test_energy_is_that_of_the_best_mapping_if_only_the_outermost_level_costs(
+    layer: str, pj: float, blocks: int
+) -> None:
     macs = {"mac": {"word_bits": 16, "energy_pj": 1.0 - min(pj, 0.5)}}
     architecture = machine(ROOMY, level(pj=pj, block_words=blocks), **macs)
     best, _ = Enumerator(sizes(layer), architecture).best()["energy"]

@@ -25,7 +25,7 @@ CASES: tuple[tuple[int, int, float, float], ...] = (
     (10, 2, 1.0, 0.975),
     (11, 0, 0.979, 0.954),
 )
-"""Seed, number of the tiling, and the shares of the least floor and of the least predicted cycles that the program sees.
+"""Seed, number of the tiling, and the shares of the least floor and of the least predicted cycles that the program has.
 
 Found with `scripts/mutate_bounds.py`: for each of its mutants one that notices. They are those of `meshed`: where that
 changes, others must be found. A program that sees more is better; the shares then become larger.
