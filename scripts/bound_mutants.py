@@ -64,6 +64,7 @@ _ORDERS = "cosa/mip/orders.py"
 _LINKS = "cosa/mip/links.py"
 _SPACE = "cosa/mip/space.py"
 _NETWORK = "cosa/mip/network_program.py"
+_PE = "cosa/mip/pe_words.py"
 _BATCH = "cosa/analytical/network_batch.py"
 _LEAST = "cosa/mappers/least.py"
 _LOADS = "cosa/analytical/loads.py"
@@ -678,14 +679,14 @@ NETWORK = (
         )
     ),
     # words of a PE
-    Term(_NETWORK, "log", """first = self.log_tile_of(tensor, store) + <<self.weighted(levels, apart, ("spatial",), log2)>>"""),
-    Term(_NETWORK, "log", """fetched = fetched + <<self.weighted(levels, apart, ("spatial",), log2)>>"""),
-    Term(_NETWORK, "row", "<<self.require(wider >= own - of_one)>>"),
-    Term(_NETWORK, "log", "self.require(wider >= own - <<of_one>>)"),
-    Term(_NETWORK, "log", "return first, <<self.log_compute()>> + first"),
-    Term(_NETWORK, "row", "<<self.require(count <= self.factors[dim][prime] * beside)>>"),
-    Term(_NETWORK, "row", """<<self.require(known >= first + self.weighted(outside, apart, ("temporal",), log2))>>"""),
-    Term(_NETWORK, "row", "<<self.require(known >= fetched + _NEVER * beside)>>"),
+    Term(_PE, "log", "first = log_tile(self.orders, tensor, store) + <<beside>>"),
+    Term(_PE, "log", "fetched = self.orders.log_fetched(tensor, store) + <<beside>>"),
+    Term(_PE, "row", "<<space.require(wider >= own - of_one)>>"),
+    Term(_PE, "log", "space.require(wider >= own - <<of_one>>)"),
+    Term(_PE, "log", """return first, <<space.weighted(outside, DIMS, ("temporal",), log2)>> + first"""),
+    Term(_PE, "row", "<<space.require(count <= space.factors[dim][prime] * between)>>"),
+    Term(_PE, "row", """<<space.require(known >= first + space.weighted(outside, apart, ("temporal",), log2))>>"""),
+    Term(_PE, "row", "<<space.require(known >= fetched + _NEVER * between)>>"),
     # outputs, reductions, steps
     Term(_NETWORK, "amount", """final = <<self.output_words() * self._flits_per_word(self._bits("outputs"))>> / self.cycles_unit"""),
     Term(_NETWORK, "amount", "self.require(partial >= sent - <<most>> * each / self.cycles_unit * given)"),
