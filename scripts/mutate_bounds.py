@@ -106,7 +106,8 @@ def every_mutant(group: str) -> Iterator[Mutant]:
 
 def killed_by(copy: Path, mutant: Mutant) -> str | None:
     """The first test that fails on a mutant in the copy of the packages; None: none does."""
-    file, original = copy / mutant.term.file, (ROOT / mutant.term.file).read_text()
+    file = copy / mutant.term.file
+    original = file.read_text()
     file.write_text(original.replace(mutant.term.source, mutant.term.mutants()[mutant.name]))
     try:
         return run(copy, mutant.group)

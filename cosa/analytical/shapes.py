@@ -64,7 +64,9 @@ class Shape:
             sides = [self.spatial[:, level, DIMS.index(dim)] for dim in axis]
             found = found * np.prod(sides, axis=0)
             if len(sides) == 2:
-                steps = [(scale * self.inside[:, level, DIMS.index(dim)]).astype(np.int64) for dim, scale in axis.items()]
+                steps = [
+                    (scale * self.inside[:, level, DIMS.index(dim)]).astype(np.int64) for dim, scale in axis.items()
+                ]
                 common = np.gcd(*steps)
                 again = np.maximum(0, sides[0] - steps[1] // common) * np.maximum(0, sides[1] - steps[0] // common)
                 found = found * (1 - again / (sides[0] * sides[1]))

@@ -8,7 +8,6 @@ Multicasts count once at their source; headers count; a transfer has whole packe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from math import ceil, log2, prod
 from typing import Any
 
@@ -20,9 +19,9 @@ from cosa.keeping import Keeping
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import APART, AnalyticalProgram
 from cosa.mip.orders import Rule
+from cosa.mip.pe_words import PeWords, log_tile
 from cosa.mip.powers import has_variables
-from cosa.mip.quantities import Axis, Expression, sliding_axes
-from cosa.mip.spans import log_touched
+from cosa.mip.quantities import Expression
 from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
 
 _NEVER = -60.0
@@ -57,7 +56,6 @@ class NetworkProgram(AnalyticalProgram):
     ) -> None:
         self.constants = constants or Constants()
         self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
-        self._of_pe: dict[tuple[Tensor, int], tuple[Expression, Expression]] = {}
         super().__init__(
             layer,
             architecture,
@@ -97,6 +95,7 @@ class NetworkProgram(AnalyticalProgram):
     # Terms
 
     def _cycles(self) -> Any:
+        self.pe_words = PeWords(self, self.orders, self.mesh)
         ports_gb, ports_dram = len(self.noc.global_buffer_ports), len(self.noc.dram_ports)
         gb_out: Expression = 0.0
         gb_in: Expression = 0.0
@@ -124,7 +123,7 @@ class NetworkProgram(AnalyticalProgram):
             first_to_pes: Expression = 0.0
             for store, buffered, given in self._routes(tensor):
                 groups, visits = self._groups(tensor), self.orders.log_visits(tensor, store)
-                first_of_pe, fetched = self._into_pe(tensor, store)
+                first_of_pe, fetched = self.pe_words.of(tensor, store)
                 transfers = self.orders.log_transfers(tensor, store)
                 sent = self._flits(f"{tensor} to PEs", fetched + groups, transfers + groups, bits, given)
                 pe_in = pe_in + self._flits(f"{tensor} into a PE", fetched, transfers, bits, given)
@@ -173,7 +172,7 @@ class NetworkProgram(AnalyticalProgram):
         chain: Expression = 0.0
         for store, buffered, given in self._routes("outputs"):
             groups = self._groups("outputs")
-            log_last, _ = self._into_pe("outputs", store)
+            log_last, _ = self.pe_words.of("outputs", store)
             words = self.orders.log_visits("outputs", store) + log_last
             final, again = self._outputs("PE outputs", words + groups, given)
             reduced, hops = self._reduction(words, given)
@@ -252,7 +251,7 @@ class NetworkProgram(AnalyticalProgram):
     def _log_flits(self, tensor: Tensor, store: int) -> Expression:
         """Log of the flits of an operand to all PEs, of its words alone."""
         each = log2(self._flits_per_word(self._bits(tensor)))
-        return self._into_pe(tensor, store)[1] + self._groups(tensor) + each
+        return self.pe_words.of(tensor, store)[1] + self._groups(tensor) + each
 
     def _routes(self, tensor: Tensor) -> list[tuple[int, bool, Expression]]:
         """(level of a PE's tiles of a tensor, -1: none kept; whether the buffer keeps it, too; 1 where so)."""
@@ -270,66 +269,9 @@ class NetworkProgram(AnalyticalProgram):
             found[store] = found[store] + given if store in found else given
         return found
 
-    def log_tile_of(self, tensor: Tensor, level: int) -> Expression:
-        """Log of the words of a tile; level -1: one word."""
-        return 0.0 if level < 0 else self.orders.log_words(tensor, level)
-
     def _groups(self, tensor: Tensor) -> Expression:
         """Log of the groups over the mesh."""
         return self.orders.log_groups(tensor, range(self.mesh, self.mesh + 1))
-
-    def _into_pe(self, tensor: Tensor, store: int) -> tuple[Expression, Expression]:
-        """Logs of the words of a PE's tile, all its instances below the mesh, and of what a PE fetches."""
-        if (tensor, store) not in self._of_pe:
-            self._of_pe[tensor, store] = self._make_into_pe(tensor, store)
-        return self._of_pe[tensor, store]
-
-    def _make_into_pe(self, tensor: Tensor, store: int) -> tuple[Expression, Expression]:
-        """Instances side by side have different words, but along an axis that an output and a filter loop walk.
-
-        There the words of one are between those of others, or are theirs: all have the positions of one, and those of
-        the outputs and of the taps that they have alone, at least. What comes in anew as such tiles move is not known;
-        a whole tile is whenever a loop advances that no window slides along.
-        """
-        levels = range(store + 1, self.mesh)
-        fetched = self.orders.log_fetched(tensor, store)
-        sliding = [axis for axis in self._both_walk if tensor == "inputs"]
-        mixed = [dim for axis in sliding for dim in (axis.outputs, axis.taps)]
-        apart = [dim for dim in DIMS if dim in RELEVANT[tensor] and dim not in mixed]
-        first = self.log_tile_of(tensor, store) + self.weighted(levels, apart, ("spatial",), log2)
-        fetched = fetched + self.weighted(levels, apart, ("spatial",), log2)
-        counts = {
-            key: count
-            for key, count in self.counts.items()
-            if key[0] in levels and key[1] in mixed and key[3] == "spatial"
-        }
-        if not counts:
-            return first, fetched
-        for axis in sliding:
-            wider = self.new_variable("continuous")
-            of_one = log_touched(self, axis, store) if store >= 0 else 0.0
-            for dim in (axis.outputs, axis.taps):
-                own = self.log_extent((dim,), store) + self.weighted(levels, (dim,), ("spatial",), log2)
-                self.require(wider >= own - of_one)
-            first = first + wider
-        if store < 0:
-            return first, self.log_compute() + first
-        beside, known = self.new_variable("binary"), self.new_variable("continuous")
-        for (_, dim, prime, _), count in counts.items():
-            self.require(count <= self.factors[dim][prime] * beside)
-        outside = range(store + 1, len(self.architecture.levels))
-        self.require(known >= first + self.weighted(outside, apart, ("temporal",), log2))
-        self.require(known >= fetched + _NEVER * beside)
-        return first, known
-
-    @cached_property
-    def _both_walk(self) -> list[Axis]:
-        """Axes that an output and a filter loop walk."""
-        return [
-            axis
-            for axis in sliding_axes(self.layer)
-            if min(self.longest(axis.outputs), self.longest(axis.taps)) > 1
-        ]
 
     def _add_dram_bytes(self, tensor: Tensor, log_words: Expression, bits: int, given: Expression) -> None:
         unit = self.cycles_unit * 8 / bits
@@ -358,7 +300,7 @@ class NetworkProgram(AnalyticalProgram):
         dims = [dim for dim in DIMS if dim in RELEVANT[tensor]]
         log_groups = self.log_loops(dims, self.mesh, ("spatial",))
         inside = range(store + 1, self.mesh)
-        log_words = self.log_tile_of(tensor, store) + self.weighted(inside, dims, ("spatial",), log2) + log_groups
+        log_words = log_tile(self.orders, tensor, store) + self.weighted(inside, dims, ("spatial",), log2) + log_groups
         words = prod(self.longest(dim) for dim in dims)
         usable = self.architecture.usable_words(store) if store >= 0 else None
         if usable is not None:

@@ -19,7 +19,7 @@ from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.arch import Architecture
 from cosa.constraints import Constraints
 from cosa.keeping import Keeping
-from cosa.mappers.figures import NetworkModel, fix_counts
+from cosa.mappers.figures import NetworkModel, fix_counts, free_counts
 from cosa.mappers.neighbours import Point
 from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
@@ -141,6 +141,11 @@ class Analytical:
         costs = [cost for cost, _ in self.judge.costs(self._tiling(tiles))]
         cycles, energy = self.says(tiles)
         return Seen(min(cost.cycles for cost in costs), min(cost.energy_pj for cost in costs), cycles, energy)
+
+    def least_energy_pj(self) -> float | None:
+        """The least energy that the program has for any tiling."""
+        free_counts(self._program)
+        return least(self._program, self._energy, 1000.0)
 
     def says(self, tiles: Tiles) -> tuple[float | None, float | None]:
         """The least cycles and energy (pJ) that the program has for a tiling."""

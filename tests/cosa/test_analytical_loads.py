@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
+from math import ceil
 
 import pytest
 
@@ -10,8 +12,8 @@ import cosa
 from cosa.analytical.loads import DramData, bound, dram_accesses, flits, loads
 from cosa.analytical.routes import endpoint, multicast_links, reduction_order, xy_links
 from cosa.analytical.traffic import Traffic
-from cosa.arch import load_architecture
-from cosa.schedule import Schedule
+from cosa.arch import Architecture, load_architecture
+from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from cosa.workload import Layer
 from nocsim import simulate
 from nocsim.accelerator import Accelerator
@@ -20,7 +22,7 @@ from nocsim.dram_setup import clocks_per_core_cycle, dram_config
 from nocsim.network import Packetiser
 from nocsim.routing import multicast_tree, unicast_route
 from nocsim.topology import LinkKind, Topology
-from tests.nocsim.nests import random_schedule
+from tests.nocsim.nests import architecture, random_schedule
 
 
 def dram_data(schedule: Schedule) -> DramData:
@@ -79,6 +81,7 @@ def test_every_port_and_link_carries_what_the_simulator_carries() -> None:
         injected: Counter[object] = Counter()
         ejected: Counter[object] = Counter()
         links: Counter[object] = Counter()
+        uncut: Counter[object] = Counter()
         written = {endpoint(noc, port) for port in noc.dram_ports}
         for (_, src, dsts), load in accelerator.network.loads.items():
             places = [mesh.position(mesh.attachment(e)[0]) for e in (src, *dsts)]
@@ -87,9 +90,11 @@ def test_every_port_and_link_carries_what_the_simulator_carries() -> None:
                 ejected[place, dst >= mesh.n_routers] += load.flits
             for link in multicast_links(places[0], places[1:]):
                 links[link] += load.flits
+                uncut[link] += 0 if dsts[0] >= mesh.n_routers else load.flits
         ours = loads(Traffic(schedule.layer, schedule.architecture, schedule.nest))
         assert {(p[0][:2], p[0] in written): f for p, f in ours.injected_flits.items()} == dict(injected), seed
         assert ours.link_flits.keys() == links.keys()
+        assert all(uncut[link] <= number <= links[link] for link, number in ours.link_flits.items()), seed
         # The DRAM port takes writes in pieces that fit its buffer: more packets than one transfer would need.
         for ports, number in ours.ejected_flits.items():
             theirs = ejected[ports[0][:2], ports[0] in written]
@@ -128,3 +133,36 @@ def test_several_ports_share_and_leave_links_open(schedule: Schedule) -> None:
     assert bound(wide).port_cycles < bound(one).port_cycles
     assert bound(one).dram_cycles is None
     assert dram_accesses(one, 64) == dram_accesses(wide, 64) > 0
+
+
+def by_hand() -> Schedule:
+    """16 weights to two PEs, 8 each, past the global buffer; 4 inputs into it and on to both; 4 outputs back and on."""
+    arch = architecture([["weights", "inputs", "outputs"]], mesh="2x2")
+    data = arch.model_dump(mode="json")
+    data["levels"][1] |= {"read_bandwidth_words_per_cycle": 0.5, "write_bandwidth_words_per_cycle": 0.25}
+    data["pe"]["pipeline_latency_cycles"] = 7
+    arch = Architecture.from_data(data)
+    loops = ((), (Loop(dim="K", bound=2, kind="spatial", axis="x"),), (Loop(dim="K", bound=2), Loop(dim="C", bound=4)))
+    nest = tuple(
+        ScheduleLevel(level=entry.name, keeps=entry.keeps, loops=each)
+        for entry, each in zip(arch.levels[::-1], loops, strict=True)
+    )
+    layer = Layer(name="hand", R=1, S=1, P=1, Q=1, C=4, K=4, N=1)
+    return Schedule.make(layer, arch, nest, Provenance(mapper="hand", version="0"))
+
+
+def test_each_resource_by_hand() -> None:
+    schedule = by_hand()
+    traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
+    assert dram_accesses(traffic, 64) == 2 + 1 + 1
+    assert dram_accesses(traffic, 4) == 2 * 2 + 1 + 1
+    found = bound(traffic, DramData(4, Fraction(5, 2), channels=2))
+    # The buffer sends 4 inputs, one multicast, and 4 outputs; it takes as many.
+    assert found.memory_cycles == 8 / 0.25
+    assert found.dram_cycles == ceil(3 * 2.5)
+    assert found.compute_cycles == 8 + 7
+    slow_reads = schedule.architecture.model_dump(mode="json")
+    slow_reads["levels"][1] |= {"read_bandwidth_words_per_cycle": 0.1}
+    moved = Traffic(schedule.layer, Architecture.from_data(slow_reads), schedule.nest)
+    assert bound(moved).memory_cycles == 8 / 0.1
+    assert simulate(schedule).cycles.total >= found.cycles

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.certificate.generator import generate
-from tests.cosa.bound_cases import Analytical, Tiles, level, machine, random_tiles, sizes
+from tests.cosa.bound_cases import Analytical, Tiles, level, machine, random_tiles, sizes, windows
 
 
 def without_windows(rng: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -44,6 +44,145 @@ def without_windows(rng: random.Random) -> tuple[dict[str, Any], dict[str, Any]]
             entry["cluster_size"] = 2
         instances *= {"4": 4, "2": 2}.get(str(entry.get("fanout", 1)), 8 if "fanout" in entry else 1)
     return layer, machine(*levels)
+
+
+WINDOWS: tuple[tuple[int, int, float, float], ...] = (
+    (1, 0, 0.967, 1.0),
+    (3, 0, 1.0, 0.675),
+    (3, 2, 1.0, 0.782),
+    (3, 3, 1.0, 1.0),
+    (4, 0, 1.0, 0.947),
+    (5, 0, 1.0, 0.638),
+    (5, 1, 1.0, 0.532),
+    (5, 2, 1.0, 0.606),
+    (7, 1, 0.499, 0.599),
+    (7, 3, 1.0, 0.941),
+    (8, 1, 0.997, 1.0),
+    (8, 3, 0.898, 0.928),
+    (10, 2, 1.0, 1.0),
+    (10, 3, 1.0, 0.899),
+    (11, 0, 0.897, 0.875),
+    (12, 0, 1.0, 0.474),
+    (15, 2, 0.714, 0.875),
+    (17, 0, 0.857, 0.937),
+    (19, 3, 0.796, 0.799),
+    (24, 2, 1.0, 0.953),
+    (28, 1, 0.833, 0.872),
+    (35, 0, 0.876, 0.58),
+    (43, 2, 1.0, 0.9),
+)
+"""Seed, number of the tiling, and the shares of the least cycles and of the least energy that the program sees.
+
+Found with `scripts/mutate_bounds.py`: for each of its mutants one that notices. They are those of `windows`: where that
+changes, others must be found. A program that sees more is better; the shares then become larger.
+"""
+
+
+def test_with_windows_the_program_sees_what_it_saw_and_not_more_than_there_is() -> None:
+    for seed in sorted({seed for seed, *_ in WINDOWS}):
+        view, rng = windows(seed), random.Random(seed)
+        tilings = [tiles for _, tiles in zip(range(4), random_tiles(rng, view, 600), strict=False)]
+        for _, number, cycles, energy in (case for case in WINDOWS if case[0] == seed):
+            seen = view.look(tilings[number])
+            assert seen.program_cycles is not None and seen.program_energy_pj is not None, (seed, number)
+            assert cycles * seen.cycles - 1e-3 <= seen.program_cycles <= seen.cycles + 1e-3, (seed, number)
+            assert energy * seen.energy_pj - 1e-2 <= seen.program_energy_pj <= seen.energy_pj + 1e-2, (seed, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 400, 40))
+def test_no_nest_of_a_window_costs_less_than_the_program_says(first: int) -> None:
+    for seed in range(first, first + 40):
+        view, rng = windows(seed), random.Random(seed)
+        for _, tiles in zip(range(4), random_tiles(rng, view, 600), strict=False):
+            seen = view.look(tiles)
+            assert seen.program_cycles is not None and seen.program_energy_pj is not None, (seed, tiles)
+            assert seen.program_cycles <= seen.cycles + 1e-3, (seed, tiles)
+            assert seen.program_energy_pj <= seen.energy_pj + 1e-2, (seed, tiles)
+
+
+def test_arrays_that_are_clusters_are_counted_once() -> None:
+    """Two instances of 16 hold outputs, clusters of two: of four sums of an output three need an old value,
+    and a word is filled in before."""
+    outputs = level("o", 8, pj=7, cluster_size=2)
+    middle = level("wio", 20, fanout=4)
+    view = Analytical(sizes("C4 K2"), machine(outputs, middle, level(fanout={"x": 2, "y": 4})))
+    seen = view.look(Tiles.of("C2", "C2", "/K2"))
+    assert seen.program_energy_pj == pytest.approx(seen.energy_pj, rel=1e-6)
+    assert seen.energy_pj == 7 * 2 * (4 + 3 + 1)
+
+
+@pytest.mark.parametrize(("reduced", "share"), [(3, 5.5 / 6), (7, 13.25 / 14), (15, 29.125 / 30), (64, 1.0)])
+def test_output_reads_are_known_by_steps(reduced: int, share: float) -> None:
+    """Of n sums of an output n - 1 need the old value; the program knows the share at n = 2, 4, 8, 16 and 64.
+
+    Before the first a word is filled in.
+    """
+    architecture = machine(level("o", 8, pj=1), level(fanout=2))
+    seen = Analytical(sizes(f"C{reduced} K2"), architecture).look(Tiles.of(f"C{reduced}", "/K2"))
+    assert seen.energy_pj == 2 * (reduced + (reduced - 1) + 1)
+    assert seen.program_energy_pj == pytest.approx(share * seen.energy_pj, rel=1e-5)
+    alone = Analytical(sizes(f"C{reduced} K2"), machine(level("o", 8, pj=1), level())).look(
+        Tiles.of(f"K2 C{reduced}", "")
+    )
+    assert alone.program_energy_pj == pytest.approx(alone.energy_pj, rel=1e-6)
+
+
+@pytest.mark.parametrize(("reduced", "share"), [(1, 1.0), (2, 1.0), (4, 2 / 3)])
+def test_a_port_that_outputs_are_read_from_has_half_of_the_sums_where_there_are_several(
+    reduced: int, share: float
+) -> None:
+    architecture = machine(level("o", 8, read=0.01), level(fanout=2))
+    seen = Analytical(sizes(f"C{reduced} K2"), architecture).look(Tiles.of(f"C{reduced}", "/K2"))
+    assert seen.cycles == max(reduced, 100 * (reduced - 1))
+    assert seen.program_cycles == pytest.approx(share * seen.cycles, rel=1e-5)
+
+
+def test_macs_cost_what_they_cost() -> None:
+    architecture = machine(level(words=99), level(), mac={"word_bits": 16, "energy_pj": 3.0})
+    assert Analytical(sizes("K4 C3"), architecture).says(Tiles.of("K4", "C3"))[1] == pytest.approx(36.0)
+
+
+@pytest.mark.parametrize("keeps", ["w", "i", "o", "wo", "wio"])
+def test_tiles_that_fit_are_allowed_and_no_larger_ones(keeps: str) -> None:
+    """A tile of K weights and outputs and one input, to the word."""
+    largest = 6
+    words = sum({"w": largest, "i": 1, "o": largest}[tensor] for tensor in keeps)
+    for bound, fits in ((largest, True), (7, keeps == "i")):
+        view = Analytical(sizes(f"K{bound}"), machine(level(keeps, words, pj=1.0), level()))
+        assert (view.says(Tiles.of(f"K{bound}", ""))[1] is not None) == fits
+        optional = level("i" if keeps != "i" else "w", words + 20, may_keep="o", pj=1.0)
+        chosen = Analytical(sizes(f"K{bound}"), machine(optional | {"capacity_words": 6}, level()), "chosen")
+        # What passes by takes no room.
+        assert chosen.says(Tiles.of(f"K{bound}", "", keeps=["", "wio"]))[1] is not None
+        assert (chosen.says(Tiles.of(f"K{bound}", "", keeps=["o", "wio"]))[1] is not None) == (bound == largest)
+
+
+def test_fan_outs_limits_and_rules_are_kept_to_and_no_more() -> None:
+    def allowed(bound: int, **more: Any) -> bool:
+        view = Analytical(sizes(f"K{bound} C2"), machine(level(words=99), level(fanout=6), **more), **constrained)
+        return view.says(Tiles.of("", f"C2 / K{bound}"))[1] is not None
+
+    constrained: dict[str, Any] = {}
+    assert allowed(6) and not allowed(7)
+    limits = [{"name": "few", "most": 5, "over": [{"level": "L1", "kind": "spatial"}]}]
+    assert allowed(5, limits=limits) and not allowed(6, limits=limits)
+    for statement, bound, fine in (
+        ("at_most", 5, True),
+        ("at_most", 6, False),
+        ("at_least", 5, True),
+        ("at_least", 4, False),
+    ):
+        factor = {"level": "L1", "dim": "K", "kind": "spatial", statement: 5}
+        constrained = {"constraints": {"kind": "constraints", "factors": [factor]}}
+        assert allowed(bound) == fine, (statement, bound)
+
+
+def test_nothing_of_a_layer_is_left_out() -> None:
+    """The least of all tilings, none of them given: every factor stands somewhere."""
+    view = Analytical(sizes("K4 C4"), machine(level(words=4), level(pj=1.0)))
+    best, _ = view.judge.best()["energy"]
+    assert view.least_energy_pj() == pytest.approx(best, rel=1e-5)
 
 
 @pytest.mark.parametrize("first", [0, 12, *(pytest.param(at, marks=pytest.mark.slow) for at in range(24, 240, 12))])

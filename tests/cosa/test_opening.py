@@ -44,9 +44,17 @@ def by_trying(layer: Layer, architecture: Architecture) -> int:
 
 
 @pytest.mark.parametrize(
-    "bounds", [{"P": 6, "K": 5}, {"P": 7, "C": 9, "K": 4}, {"Q": 15, "C": 7}, {"N": 2}, {"R": 3, "K": 14}]
+    "bounds",
+    [
+        {"P": 6, "K": 5},
+        {"P": 7, "C": 9, "K": 4},
+        {"Q": 15, "C": 7},
+        {"N": 2},
+        {"R": 3, "K": 14},
+        {"K": 26, "Q": 5, "P": 21},
+    ],
 )
-@pytest.mark.parametrize("fanouts", [(4, 8), (6, 6), (5, 16), (1, 9)])
+@pytest.mark.parametrize("fanouts", [(4, 8), (6, 6), (5, 16), (1, 9), (14, 6)])
 def test_the_most_mac_units_are_those_of_all_ways(bounds: dict[str, int], fanouts: tuple[int, int]) -> None:
     data = small_architecture().model_dump(mode="json")
     for level, fanout in zip(data["levels"][:2], fanouts, strict=True):

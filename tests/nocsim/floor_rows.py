@@ -102,9 +102,7 @@ class Rows:
             # All PEs but the last, which waits for its first, have one tile more than they have room for under way.
             sent += (sets * groups + groups - 1) * of_each
         if self.traffic.on_chip["outputs"]:
-            sent += self._sum(
-                item for item in self.items if item.kind == "reload" and item.source == self.buffer
-            )
+            sent += self._sum(item for item in self.items if item.kind == "reload" and item.source == self.buffer)
         start = max(from_dram, *reached) if self.waits else 0.0
         return start, into_buffer, sent / len(self.buffer)
 
@@ -144,6 +142,8 @@ class Rows:
 
 def moves(residency: Residency) -> int:
     """Iterations of the loops at and outside the innermost one that moves a tile."""
-    moving = [at for at, loop in enumerate(residency.outer) if loop.dim in RELEVANT[residency.tensor] and loop.bound > 1]
+    moving = [
+        at for at, loop in enumerate(residency.outer) if loop.dim in RELEVANT[residency.tensor] and loop.bound > 1
+    ]
     last = len(residency.outer) if residency.store < 0 else max(moving, default=-1) + 1
     return prod(loop.bound for loop in residency.outer[:last])

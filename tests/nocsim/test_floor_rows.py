@@ -65,9 +65,7 @@ def by_hand(name: str) -> Schedule:
         layer = Layer(name=name, R=1, S=3, P=1, Q=64, C=512, K=1, N=1)
         loops = "C32", "", "S3x", "Q64 C16x"
     else:
-        arch = architecture(
-            [["weights", "inputs", "outputs"]], buffer_keeps=["outputs"], fanouts=[16], mesh="4x3"
-        )
+        arch = architecture([["weights", "inputs", "outputs"]], buffer_keeps=["outputs"], fanouts=[16], mesh="4x3")
         layer = Layer(name=name, R=3, S=1, P=4, Q=32, C=512, K=1, N=1, stride_w=2)
         loops = "C32", "P4x R3y", "Q32 C16x"
     entries = zip(arch.levels[::-1], loops, strict=True)
