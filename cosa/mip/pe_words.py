@@ -59,7 +59,8 @@ class PeWords:
         if not counts:
             return first, fetched
         for axis in sliding:
-            wider = space.new_variable("continuous")
+            most = log2(space.longest(axis.outputs) * space.longest(axis.taps))
+            wider = space.new_variable("continuous", most)
             of_one = log_touched(space, axis, store) if store >= 0 else 0.0
             for dim in (axis.outputs, axis.taps):
                 own = space.log_extent((dim,), store) + self._side_by_side(levels, [dim])
@@ -69,7 +70,8 @@ class PeWords:
         if store < 0:
             # Every step takes new words.
             return first, space.weighted(outside, DIMS, ("temporal",), log2) + first
-        between, known = space.new_variable("binary"), space.new_variable("continuous")
+        most = space.upper(first) + sum(log2(space.longest(dim)) for dim in DIMS)
+        between, known = space.new_variable("binary"), space.new_variable("continuous", most)
         for (_, dim, prime, _), count in counts.items():
             space.require(count <= space.factors[dim][prime] * between)
         space.require(known >= first + space.weighted(outside, apart, ("temporal",), log2))
