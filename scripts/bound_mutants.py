@@ -215,7 +215,7 @@ PROGRAM = (
     ),
     Term(_PROGRAM, "amount", "here = log2(1 - <<2.0**-step>>)"),
     Term(_PROGRAM, "amount", "share = share + <<(here - previous)>> * reached"),
-    Term(_PROGRAM, "log", "outputs reads\", log_sent + <<share>>, unit, arc)"),
+    Term(_PROGRAM, "log", 'outputs reads", log_sent + <<share>>, unit, arc)'),
     # cycles
     Term(
         _PROGRAM,
@@ -277,7 +277,11 @@ ORDERS = (
     ),
     Term(_ORDERS, "row", "<<self.space.require(count <= multiplicity - multiplicity * binary)>>"),
     # visits
-    Term(_ORDERS, "log", """return <<sum((self.space.log_loops(DIMS, level, ("temporal",)) for level in outside), 0.0)>>"""),
+    Term(
+        _ORDERS,
+        "log",
+        """return <<sum((self.space.log_loops(DIMS, level, ("temporal",)) for level in outside), 0.0)>>""",
+    ),
     Term(_ORDERS, "log", """total = total + <<space.log_loops(moving, level, ("temporal",))>>"""),
     Term(_ORDERS, "log", "total = total + <<counted>>"),
     Term(_ORDERS, "row", "<<space.require(counted >= loops - longest * skipped)>>"),
@@ -289,7 +293,9 @@ ORDERS = (
         alike={"x 1.2": _LARGE},
     ),
     Term(_ORDERS, "gate", "<<space.require(skipped <= self.clear(level, inside))>>"),
-    Term(_ORDERS, "gate", "<<space.require(skipped <= self.modes[level, tensor] + self.clear(level, RELEVANT[tensor]))>>"),
+    Term(
+        _ORDERS, "gate", "<<space.require(skipped <= self.modes[level, tensor] + self.clear(level, RELEVANT[tensor]))>>"
+    ),
     Term(
         _ORDERS,
         "other",
@@ -400,9 +406,14 @@ ORDERS = (
 
 LINKS = (
     Term(_LINKS, "other", "if <<self.space.most_instances(0) > 1>>:", {"never": "False"}),
-    Term(_LINKS, "other", """if <<tensor != "inputs">>:
+    Term(
+        _LINKS,
+        "other",
+        """if <<tensor != "inputs">>:
             return 0.0
-        return self._network(child + 1)""", {"all tensors": "False", "none": "True"}),
+        return self._network(child + 1)""",
+        {"all tensors": "False", "none": "True"},
+    ),
     Term(
         _LINKS,
         "log",
@@ -411,25 +422,39 @@ LINKS = (
     Term(_LINKS, "log", "<<self._network(at).uneven>> for at in range(child + 2, level + 1)"),
     Term(_LINKS, "log", """return <<self._network(child + 1).saved>> if tensor == "inputs" else 0.0"""),
     Term(_LINKS, "gate", "<<self.space.require(rounded <= sum(active))>>"),
-    Term(_LINKS, "gate", "<<self.space.require(rounded <= given)>>", alike={"always": "a power that is not given is 0"}),
+    Term(
+        _LINKS, "gate", "<<self.space.require(rounded <= given)>>", alike={"always": "a power that is not given is 0"}
+    ),
     Term(_LINKS, "gate", """<<space.require(returns <= self._sharing(level, "inputs"))>>"""),
     Term(_LINKS, "gate", "<<space.require(active <= sum(ways.values()) + returns)>>"),
     Term(_LINKS, "amount", "saved: Expression = <<returns>>"),
-    Term(_LINKS, "amount", """saved = saved + <<self._saved_along(
+    Term(
+        _LINKS,
+        "amount",
+        """saved = saved + <<self._saved_along(
                 axis, level, one, {a: ways[a] + undone[a] for a in self._axes if a != axis}
-            )>>"""),
+            )>>""",
+    ),
     Term(_LINKS, "amount", "uneven = uneven + <<log2(MOST_UNEVEN)>> * both"),
     Term(_LINKS, "gate", "<<space.require(both <= active)>>"),
     Term(_LINKS, "row", "<<space.require(sum(chosen) <= 1)>>"),
     Term(_LINKS, "gate", "<<space.require(saved <= most * given)>>"),
-    Term(_LINKS, "gate", """<<space.require(saved <= space.log_loops((axis.outputs, axis.taps), level, ("spatial",)))>>"""),
+    Term(
+        _LINKS,
+        "gate",
+        """<<space.require(saved <= space.log_loops((axis.outputs, axis.taps), level, ("spatial",)))>>""",
+    ),
     Term(
         _LINKS,
         "gate",
         """<<space.require(saved <= visits - space.weighted(outside, alone, ("temporal",), log2) + slack)>>""",
     ),
     Term(_LINKS, "log", """saved <= visits - <<space.weighted(outside, alone, ("temporal",), log2)>> + slack"""),
-    Term(_LINKS, "amount", "slack = slack + <<possible * log2(space.longest(other.outputs) * space.longest(other.taps))>>"),
+    Term(
+        _LINKS,
+        "amount",
+        "slack = slack + <<possible * log2(space.longest(other.outputs) * space.longest(other.taps))>>",
+    ),
     Term(_LINKS, "amount", "most = <<log2(prod(space.architecture.fanout(level)) + 0.5)>>", alike={"x 1.2": _LARGE}),
     Term(
         _LINKS,
@@ -437,14 +462,28 @@ LINKS = (
         """for still, moving in <<(pair, pair[::-1])>>""",
         {"taps moving": "(pair[::-1],)", "outputs moving": "(pair,)"},
     ),
-    Term(_LINKS, "amount", """return <<self._meeting((axis.outputs, "temporal", level), (axis.taps, "temporal", level), axis)>>""",
-         only=("dropped",)),
+    Term(
+        _LINKS,
+        "amount",
+        """return <<self._meeting((axis.outputs, "temporal", level), (axis.taps, "temporal", level), axis)>>""",
+        only=("dropped",),
+    ),
     Term(_LINKS, "gate", "<<self.space.require(found <= most)>>"),
-    Term(_LINKS, "other", """found = <<self._loops(GROUPS[tensor], "spatial", level)>>
-        if""", {"dropped": "0.0"}),
-    Term(_LINKS, "other", """found = found + <<sum(
+    Term(
+        _LINKS,
+        "other",
+        """found = <<self._loops(GROUPS[tensor], "spatial", level)>>
+        if""",
+        {"dropped": "0.0"},
+    ),
+    Term(
+        _LINKS,
+        "other",
+        """found = found + <<sum(
                 self._both((axis.outputs, "spatial", level), (axis.taps, "spatial", level)) for axis in self._axes
-            )>>""", {"dropped": "0.0"}),
+            )>>""",
+        {"dropped": "0.0"},
+    ),
     Term(_LINKS, "row", "<<self.space.require_meeting(found, axis, min(one[2], other[2]) - 1)>>"),
     Term(
         _LINKS,
@@ -457,8 +496,16 @@ LINKS = (
 
 SPACE = (
     Term(_SPACE, "amount", "room = log2(<<(self.longest(partner) - 0.5)>> * reach * back / step)", only=_BOTH),
-    Term(_SPACE, "other", "room = log2((self.longest(partner) - 0.5) * reach * <<back / step>>)", {"without steps": "1"}),
-    Term(_SPACE, "other", "(self.longest(partner)<< - 0.5>>)", {"dropped": ""}, alike={"dropped": "a tile is whole: none is as long as half an index less"}),
+    Term(
+        _SPACE, "other", "room = log2((self.longest(partner) - 0.5) * reach * <<back / step>>)", {"without steps": "1"}
+    ),
+    Term(
+        _SPACE,
+        "other",
+        "(self.longest(partner)<< - 0.5>>)",
+        {"dropped": ""},
+        alike={"dropped": "a tile is whole: none is as long as half an index less"},
+    ),
     Term(_SPACE, "row", "<<self.require(found <= 0)>>"),
     Term(_SPACE, "row", "<<self.require(self.log_extent((dim,), level) <= room + (longest - room) * (1 - found))>>"),
     Term(_SPACE, "amount", "<= room + <<(longest - room)>> * (1 - found)", alike={"x 1.2": _LARGE}),
@@ -473,7 +520,6 @@ SPACE = (
     Term(_SPACE, "amount", "self.require(product >= log2(<<rule.least>> - 0.5))", only=_BOTH),
     Term(_SPACE, "amount", "self.require(product <= log2(<<rule.most>> + 0.5))", only=_BOTH),
 )
-
 
 
 def _terms(file: str, rows: tuple[str, ...]) -> tuple[Term, ...]:
@@ -553,9 +599,21 @@ BATCH = (
     Term(_BATCH, "amount", "dram_out += <<far_partial>>"),
     Term(_BATCH, "amount", "spilled = <<np.maximum(0, far.visits - far_distinct) * far.tile * self.partial_bits / 8>>"),
     Term(_BATCH, "amount", "last_out += <<self.flits(far.tile, bits) / min(ports_gb, ports_dram)>>"),
-    Term(_BATCH, "amount", """before_writes = start + <<compute / self._steps(shape, "outputs", self.mesh)>> + last_of_pe"""),
-    Term(_BATCH, "amount", """before_writes = <<start>> + compute / self._steps(shape, "outputs", self.mesh) + last_of_pe"""),
-    Term(_BATCH, "amount", """before_writes = start + compute / self._steps(shape, "outputs", self.mesh) + <<last_of_pe>>"""),
+    Term(
+        _BATCH,
+        "amount",
+        """before_writes = start + <<compute / self._steps(shape, "outputs", self.mesh)>> + last_of_pe""",
+    ),
+    Term(
+        _BATCH,
+        "amount",
+        """before_writes = <<start>> + compute / self._steps(shape, "outputs", self.mesh) + last_of_pe""",
+    ),
+    Term(
+        _BATCH,
+        "amount",
+        """before_writes = start + compute / self._steps(shape, "outputs", self.mesh) + <<last_of_pe>>""",
+    ),
     Term(_BATCH, "amount", "dram_in += <<final>> + again_in"),
     Term(_BATCH, "amount", "dram_in += final + <<again_in>>"),
     Term(_BATCH, "amount", "dram_out += <<again_in>>"),
@@ -578,8 +636,16 @@ NETWORK = (
     Term(_NETWORK, "amount", "return bits / self.noc.flit_bits * <<(1 + 1 / payload)>>", only=_BOTH),
     Term(_NETWORK, "row", "<<self.require(flits >= by_words)>>"),
     Term(_NETWORK, "row", "<<self.require(flits >= by_transfers)>>"),
-    Term(_NETWORK, "amount", """return 1 + self.noc.packet_payload_flits if self.noc.partial_packets == "full" else <<2>>"""),
-    Term(_NETWORK, "amount", """return <<1 + self.noc.packet_payload_flits>> if self.noc.partial_packets == "full" else 2"""),
+    Term(
+        _NETWORK,
+        "amount",
+        """return 1 + self.noc.packet_payload_flits if self.noc.partial_packets == "full" else <<2>>""",
+    ),
+    Term(
+        _NETWORK,
+        "amount",
+        """return <<1 + self.noc.packet_payload_flits>> if self.noc.partial_packets == "full" else 2""",
+    ),
     # rows
     *_terms(
         _NETWORK,
@@ -601,7 +667,7 @@ NETWORK = (
     Term(_NETWORK, "amount", "loads.append(<<self._dram_bytes * (1 / rate)>>)"),
     # terms
     Term(_NETWORK, "row", "<<self.require(steps >= visits)>>"),
-    Term(_NETWORK, "amount", "pe_in = pe_in + <<self._flits(f\"{tensor} into a PE\", fetched, transfers, bits, given)>>"),
+    Term(_NETWORK, "amount", 'pe_in = pe_in + <<self._flits(f"{tensor} into a PE", fetched, transfers, bits, given)>>'),
     Term(_NETWORK, "amount", "from_memory = from_memory + <<sent>>"),
     Term(_NETWORK, "log", "log_first = <<first_of_pe>> + groups"),
     Term(_NETWORK, "log", "log_first = first_of_pe + <<groups>>"),
@@ -656,8 +722,16 @@ NETWORK = (
     Term(_NETWORK, "amount", "before_writes = waits * start + <<first_visit>> + tail"),
     Term(_NETWORK, "amount", "before_writes = waits * start + first_visit + <<tail>>"),
     Term(_NETWORK, "amount", "tail = tail + <<last_out>>"),
-    Term(_NETWORK, "amount", "self._dram_bytes = self._dram_bytes + <<self.output_words() * bits / 8 / self.cycles_unit>>"),
-    Term(_NETWORK, "amount", """self._dram_bytes = self._dram_bytes + <<self.power(f"{tensor} DRAM", log_words, unit, given)>>"""),
+    Term(
+        _NETWORK,
+        "amount",
+        "self._dram_bytes = self._dram_bytes + <<self.output_words() * bits / 8 / self.cycles_unit>>",
+    ),
+    Term(
+        _NETWORK,
+        "amount",
+        """self._dram_bytes = self._dram_bytes + <<self.power(f"{tensor} DRAM", log_words, unit, given)>>""",
+    ),
     Term(_NETWORK, "amount", "compute = <<compute>> + steps * self.architecture.pe.pipeline_latency_cycles"),
     Term(_NETWORK, "amount", "compute = compute + <<steps * self.architecture.pe.pipeline_latency_cycles>>"),
     # prediction
@@ -688,7 +762,11 @@ NETWORK = (
     Term(_PE, "row", """<<space.require(known >= first + space.weighted(outside, apart, ("temporal",), log2))>>"""),
     Term(_PE, "row", "<<space.require(known >= fetched + _NEVER * between)>>"),
     # outputs, reductions, steps
-    Term(_NETWORK, "amount", """final = <<self.output_words() * self._flits_per_word(self._bits("outputs"))>> / self.cycles_unit"""),
+    Term(
+        _NETWORK,
+        "amount",
+        """final = <<self.output_words() * self._flits_per_word(self._bits("outputs"))>> / self.cycles_unit""",
+    ),
     Term(_NETWORK, "amount", "self.require(partial >= sent - <<most>> * each / self.cycles_unit * given)"),
     Term(_NETWORK, "row", "<<self.require(partial >= sent - most * each / self.cycles_unit * given)>>"),
     Term(_NETWORK, "row", "<<self.require(count <= multiplicity * reduces)>>"),
@@ -699,7 +777,9 @@ NETWORK = (
     Term(_NETWORK, "row", "<<self.require(tiles - goes <= 1 - APART - _NEVER * streams)>>"),
     Term(_NETWORK, "row", "<<self.require(late >= several + streams - 1)>>"),
     Term(_NETWORK, "log", """self.power("one step", self.log_compute() - <<steps>>, self.cycles_unit, given)"""),
-    Term(_NETWORK, "row", "<<self.require(low >= sum((step - _LEAST_STEP) * chosen[step] for step in steps) - APART)>>"),
+    Term(
+        _NETWORK, "row", "<<self.require(low >= sum((step - _LEAST_STEP) * chosen[step] for step in steps) - APART)>>"
+    ),
 )
 
 LEAST = (
@@ -726,7 +806,7 @@ LEAST = (
         "<<layer.macs / below>> * vector_access_energy_pj(architecture, inner)",
     ),
     Term(_LEAST, "other", "or <<tensor not in keeping.always[inner]>>:", {"always": "False"}),
-    Term(_LEAST, "other", "return <<{>>\"latency\": cycles, ", {}),
+    Term(_LEAST, "other", 'return <<{>>"latency": cycles, ', {}),
     Term(_LEAST, "amount", "if <<product * outside>> <= most:", only=("/ 1.2",)),
     Term(_LEAST, "amount", "if <<product * inner>> > most:", only=("/ 1.2",)),
 )
@@ -737,11 +817,17 @@ LOADS = (
     Term(_LOADS, "amount", "ejected[ports] += <<number>>"),
     Term(_LOADS, "amount", "links[link] += <<number>>"),
     Term(_LOADS, "amount", "<<-(-item.n_bytes // access_bytes)>> * item.count"),
-    Term(_LOADS, "other", """(item.kind == "fill" and item.source == dram)<< or (item.kind == "final" and item.destinations == (dram,))>>""",
-         {"reads alone": ""}),
+    Term(
+        _LOADS,
+        "other",
+        """(item.kind == "fill" and item.source == dram)<< or (item.kind == "final" and item.destinations == (dram,))>>""",
+        {"reads alone": ""},
+    ),
     Term(_LOADS, "amount", "cycles = max(cycles, <<ceil(words / Fraction(bandwidth))>>)"),
     Term(_LOADS, "amount", "read = <<sum(flow.sent_words for flow in traffic.flows if flow.source == node)>>"),
-    Term(_LOADS, "amount", "written = <<sum(flow.received_words for flow in traffic.flows if flow.destination == node)>>"),
+    Term(
+        _LOADS, "amount", "written = <<sum(flow.received_words for flow in traffic.flows if flow.destination == node)>>"
+    ),
     Term(_LOADS, "amount", "latency = <<traffic.steps * traffic.architecture.pe.pipeline_latency_cycles>>"),
     Term(_LOADS, "amount", "compute = <<traffic.compute_cycles>> + latency"),
     Term(_LOADS, "amount", "dram_cycles = <<ceil(each * dram.cycles_per_access)>>"),

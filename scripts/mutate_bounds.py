@@ -151,7 +151,10 @@ def _work(copy: Path, tests: Sequence[str], into: int) -> None:
                 self.found = f"collecting {report.nodeid}"
 
     os.chdir(copy)
-    sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() not in (ROOT, ROOT / "scripts"))]
+    sys.path[:] = [
+        str(copy),
+        *(path for path in sys.path if Path(path or ".").resolve() not in (ROOT, ROOT / "scripts")),
+    ]
     first = First()
     code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests], [first])
     if code not in (0, 1) and not first.found:

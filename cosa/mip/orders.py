@@ -373,7 +373,9 @@ class Orders:
         words = touched_positions(axis, outputs, taps)
         # With gaps a longer way may meet more of them again.
         ways = range(side_by_side, max(side_by_side, -(-span // step)) + 1)
-        return words / min(words - shared_positions(axis, outputs, taps, way * step) for way in ways)
+        new = min(words - shared_positions(axis, outputs, taps, way * step) for way in ways)
+        # Energy is counted by Timeloop's boxes, whose strip may be less than the positions that are new in it.
+        return words / min(new, step * side_by_side)
 
     # After solving
 
