@@ -3,9 +3,10 @@
     python scripts/mutate_bounds.py            # all: a table, exit 1 where a mutant survives
     python scripts/mutate_bounds.py program network --only "bandwidth"
 
-A proven bound that no test pins is worth nothing: too large, and it proves what is false; too small, and nobody sees how
-much it gave away. Each mutant changes a copy of the packages in a temporary directory, and runs the tests of its group
-there until one fails. The terms are data, in `bound_mutants.py`; those that are left alike on purpose are listed with
+A proven bound that no test pins is worth nothing: too large, and it proves what is false; too small, and nobody sees
+how much it gave away. Each mutant changes a copy of the packages in a temporary directory, and runs the tests of its
+group
+there until one fails. The terms are data, in `bound_mutants`; those that are left alike on purpose are listed with
 the reason.
 """
 
@@ -151,7 +152,10 @@ def _work(copy: Path, tests: Sequence[str], into: int) -> None:
                 self.found = f"collecting {report.nodeid}"
 
     os.chdir(copy)
-    sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() not in (ROOT, ROOT / "scripts"))]
+    sys.path[:] = [
+        str(copy),
+        *(path for path in sys.path if Path(path or ".").resolve() not in (ROOT, ROOT / "scripts")),
+    ]
     first = First()
     code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests], [first])
     if code not in (0, 1) and not first.found:
@@ -168,7 +172,7 @@ if __name__ == "__main__":
         import highspy  # noqa: F401
         import numba  # noqa: F401
         import numpy  # noqa: F401
-        import pyomo.core  # noqa: F401
+        import pyomo.core
         import pyomo.repn.standard_repn  # noqa: F401
 
         sys.exit(main())

@@ -70,8 +70,7 @@ class PeWords:
             # Every step takes new words.
             return first, space.weighted(outside, DIMS, ("temporal",), log2) + first
         between, known = space.new_variable("binary"), space.new_variable("continuous")
-        for (_, dim, prime, _), count in counts.items():
-            space.require(count <= space.factors[dim][prime] * between)
+        space.require(between <= sum(counts.values()))
         space.require(known >= first + space.weighted(outside, apart, ("temporal",), log2))
         space.require(known >= fetched + _NEVER * between)
         return first, known
