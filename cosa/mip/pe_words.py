@@ -72,8 +72,7 @@ class PeWords:
             return first, space.weighted(outside, DIMS, ("temporal",), log2) + first
         most = space.upper(first) + sum(log2(space.longest(dim)) for dim in DIMS)
         between, known = space.new_variable("binary"), space.new_variable("continuous", most)
-        for (_, dim, prime, _), count in counts.items():
-            space.require(count <= space.factors[dim][prime] * between)
+        space.require(between <= sum(counts.values()))
         space.require(known >= first + space.weighted(outside, apart, ("temporal",), log2))
         space.require(known >= fetched + _NEVER * between)
         return first, known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
@@ -13,6 +14,7 @@ from cosa.analytical.batch import MappingBatch
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from cosa.workload import Layer
+from tests.cosa.bound_cases import LETTERS, sizes
 from tests.nocsim.floor_rows import Rows
 from tests.nocsim.nests import architecture, random_schedule
 
@@ -52,30 +54,84 @@ def of_loops(text: str) -> Iterator[Loop]:
             yield Loop(dim=word[0], bound=bound, kind="spatial", axis=axis)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class Hand:
+    """A machine and a nest on it: what the levels of a PE and the buffer keep, fan-outs, loops from the DRAM in."""
+
+    layer: str
+    loops: tuple[str, ...]
+    fanouts: tuple[int, ...]
+    pe_levels: tuple[str, ...] = ("wio",)
+    buffer_keeps: str = "io"
+    mesh: str = "2x2"
+    stride_w: int = 1
+    whole_packets: bool = True
+    """Packets of one flit, so that tiles of eight bytes fill theirs, and the program's counts of flits are exact."""
+
+
+NEAR = {
+    "weights": Hand("P8 C64 K256", ("K2", "P8 K4x K4y", "C8 K8 C8x"), fanouts=(8,), mesh="4x4", whole_packets=False),
+    "taps side by side in a PE": Hand(
+        "S3 Q64 C512",
+        ("C32", "", "S3x", "Q64 C16x"),
+        fanouts=(16, 3),
+        pe_levels=("io", "wo"),
+        buffer_keeps="o",
+        whole_packets=False,
+    ),
+    "outputs and taps over the mesh": Hand(
+        "R3 P4 Q32 C512",
+        ("C32", "P4x R3y", "Q32 C16x"),
+        fanouts=(16,),
+        buffer_keeps="o",
+        mesh="4x3",
+        stride_w=2,
+        whole_packets=False,
+    ),
+}
+"""Schedules whose floor is near what they take."""
+
+EXACT = {
+    "the buffer after the start": Hand(
+        "P128 C480 K64", ("P32", "P2x P2y", "K4 C480x K16x"), fanouts=(7680,), whole_packets=False
+    ),
+    "much of the buffer after the start": Hand(
+        "P64 C64 K64", ("P16", "P2x P2y", "K4 C64x K16x"), fanouts=(1024,), whole_packets=False
+    ),
+    "sums of PEs back from DRAM": Hand("P4 C32 K32", ("C4", "P4 K2x K2y", "C8x K8x"), fanouts=(64,), buffer_keeps="i"),
+    "sums of PEs back from the buffer": Hand(
+        "P4 C32 K32", ("", "C4 K2x K2y", "P4", "C8x K8x"), fanouts=(64, 1), pe_levels=("io", "w")
+    ),
+    "sums of PEs from a buffer that is changed": Hand("P4 C32 K32", ("C4", "P4 K2x K2y", "C8x K8x"), fanouts=(64,)),
+    "sums of the buffer, few": Hand("P4 C16 K32", ("C2 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
+    "sums of the buffer, many": Hand("P4 C32 K32", ("C4 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
+    "sums from PE to PE": Hand("P4 C32 K32", ("", "P4 K2x C2y", "C16x K16x"), fanouts=(256,)),
+    "inputs at the MACs": Hand("P8 R4 C8 K2", ("C8", "K2x", "P4 R2 P2x R2x"), fanouts=(4,), pe_levels=("wo",)),
+    "outputs side by side around taps": Hand(
+        "P16 R3 C64", ("C8 P2", "", "P8x", "R3 C8x"), fanouts=(8, 8), pe_levels=("wio", "wo"), buffer_keeps="o"
+    ),
+    "a window in a PE that spreads something else": Hand(
+        "P16 R3 C8 K4", ("P4 C8", "", "K4x", "P4 R3"), fanouts=(1, 4), pe_levels=("wio", "wo"), buffer_keeps="o"
+    ),
+}
+"""Schedules of which the program says all, or more than of others."""
+
+HANDS = NEAR | EXACT
+
+
 def by_hand(name: str) -> Schedule:
-    """Schedules of constructed machines, whose floor is near what they take."""
-    if name == "weights":
-        arch = architecture([["weights", "inputs", "outputs"]], fanouts=[8], mesh="4x4")
-        layer = Layer(name=name, R=1, S=1, P=8, Q=1, C=64, K=256, N=1)
-        loops = "K2", "P8 K4x K4y", "C8 K8 C8x"
-    elif name == "taps side by side in a PE":
-        arch = architecture(
-            [["inputs", "outputs"], ["weights", "outputs"]], buffer_keeps=["outputs"], fanouts=[16, 3], mesh="2x2"
-        )
-        layer = Layer(name=name, R=1, S=3, P=1, Q=64, C=512, K=1, N=1)
-        loops = "C32", "", "S3x", "Q64 C16x"
-    else:
-        arch = architecture([["weights", "inputs", "outputs"]], buffer_keeps=["outputs"], fanouts=[16], mesh="4x3")
-        layer = Layer(name=name, R=3, S=1, P=4, Q=32, C=512, K=1, N=1, stride_w=2)
-        loops = "C32", "P4x R3y", "Q32 C16x"
-    entries = zip(arch.levels[::-1], loops, strict=True)
+    """One of the schedules above."""
+    hand = HANDS[name]
+    levels = [[LETTERS[letter] for letter in keeps] for keeps in hand.pe_levels]
+    keeps = [LETTERS[letter] for letter in hand.buffer_keeps]
+    noc = {"packet_payload_flits": 1} if hand.whole_packets else {}
+    arch = architecture(levels, buffer_keeps=keeps, fanouts=list(hand.fanouts), mesh=hand.mesh, noc=noc)
+    layer = Layer.from_data(sizes(hand.layer, stride_w=hand.stride_w))
     nest = tuple(
-        ScheduleLevel(level=entry.name, keeps=entry.keeps, loops=tuple(of_loops(text))) for entry, text in entries
+        ScheduleLevel(level=entry.name, keeps=entry.keeps, loops=tuple(of_loops(text)))
+        for entry, text in zip(arch.levels[::-1], hand.loops, strict=True)
     )
     return Schedule.make(layer, arch, nest, Provenance(mapper="hand", version="0"))
-
-
-BY_HAND = ("weights", "taps side by side in a PE", "outputs and taps over the mesh")
 
 
 def test_the_floor_is_the_largest_row_of_its_transfers() -> None:
@@ -85,7 +141,7 @@ def test_the_floor_is_the_largest_row_of_its_transfers() -> None:
         rows = Rows(schedule, rate)
         assert floor_cycles(schedule, rate) == pytest.approx(rows.cycles, rel=1e-9), (seed, rows.rows)
         bound_by[rows.binding] += 1
-    for name in BY_HAND:
+    for name in HANDS:
         rows = Rows(by_hand(name))
         assert floor_cycles(by_hand(name)) == pytest.approx(rows.cycles, rel=1e-9), (name, rows.rows)
         bound_by[rows.binding] += 1
@@ -100,7 +156,7 @@ def test_the_floor_of_thousands(first: int) -> None:
         assert floor_cycles(schedule, rate) == pytest.approx(Rows(schedule, rate).cycles, rel=1e-9), seed
 
 
-@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("name", NEAR)
 def test_a_run_takes_hardly_more_than_its_floor(name: str) -> None:
     """Side by side, outputs and taps want some of the same words: counted twice the floor was above the run."""
     schedule = by_hand(name)
