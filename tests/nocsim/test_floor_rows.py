@@ -105,7 +105,9 @@ EXACT = {
     "sums of PEs from a buffer that is changed": Hand("P4 C32 K32", ("C4", "P4 K2x K2y", "C8x K8x"), fanouts=(64,)),
     "sums of the buffer, few": Hand("P4 C16 K32", ("C2 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
     "sums of the buffer, many": Hand("P4 C32 K32", ("C4 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
-    "sums from PE to PE": Hand("P32 C64 K16", ("", "P32 C4x", "C16x K16x"), fanouts=(256,), mesh="4x1"),
+    "sums from PE to PE": Hand(
+        "P32 C64 K16", ("P32", "C4x", "C16x K16x"), fanouts=(256,), buffer_keeps="i", mesh="4x1"
+    ),
     "inputs at the MACs": Hand("P8 R4 C8 K2", ("C8", "K2x", "P4 R2 P2x R2x"), fanouts=(4,), pe_levels=("wo",)),
     "outputs side by side around taps": Hand(
         "P16 R3 C64", ("C8 P2", "", "P8x", "R3 C8x"), fanouts=(8, 8), pe_levels=("wio", "wo"), buffer_keeps="o"
