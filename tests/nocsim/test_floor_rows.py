@@ -65,19 +65,19 @@ class Hand:
     buffer_keeps: str = "io"
     mesh: str = "2x2"
     stride_w: int = 1
-    whole_packets: bool = True
-    """Packets of one flit, so that tiles of eight bytes fill theirs, and the program's counts of flits are exact."""
+    payload: int | None = 1
+    """Flits of a packet (None: as many as by default); where tiles fill theirs the program's counts are exact."""
 
 
 NEAR = {
-    "weights": Hand("P8 C64 K256", ("K2", "P8 K4x K4y", "C8 K8 C8x"), fanouts=(8,), mesh="4x4", whole_packets=False),
+    "weights": Hand("P8 C64 K256", ("K2", "P8 K4x K4y", "C8 K8 C8x"), fanouts=(8,), mesh="4x4", payload=None),
     "taps side by side in a PE": Hand(
         "S3 Q64 C512",
         ("C32", "", "S3x", "Q64 C16x"),
         fanouts=(16, 3),
         pe_levels=("io", "wo"),
         buffer_keeps="o",
-        whole_packets=False,
+        payload=None,
     ),
     "outputs and taps over the mesh": Hand(
         "R3 P4 Q32 C512",
@@ -86,17 +86,17 @@ NEAR = {
         buffer_keeps="o",
         mesh="4x3",
         stride_w=2,
-        whole_packets=False,
+        payload=None,
     ),
 }
 """Schedules whose floor is near what they take."""
 
 EXACT = {
     "the buffer after the start": Hand(
-        "P128 C480 K64", ("P32", "P2x P2y", "K4 C480x K16x"), fanouts=(7680,), whole_packets=False
+        "P64 C480 K160", ("P16", "P2x P2y", "K10 C480x K16x"), fanouts=(7680,), payload=20
     ),
     "much of the buffer after the start": Hand(
-        "P64 C64 K64", ("P16", "P2x P2y", "K4 C64x K16x"), fanouts=(1024,), whole_packets=False
+        "P64 C64 K64", ("P16", "P2x P2y", "K4 C64x K16x"), fanouts=(1024,), payload=None
     ),
     "sums of PEs back from DRAM": Hand("P4 C32 K32", ("C4", "P4 K2x K2y", "C8x K8x"), fanouts=(64,), buffer_keeps="i"),
     "sums of PEs back from the buffer": Hand(
@@ -105,7 +105,9 @@ EXACT = {
     "sums of PEs from a buffer that is changed": Hand("P4 C32 K32", ("C4", "P4 K2x K2y", "C8x K8x"), fanouts=(64,)),
     "sums of the buffer, few": Hand("P4 C16 K32", ("C2 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
     "sums of the buffer, many": Hand("P4 C32 K32", ("C4 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
-    "sums from PE to PE": Hand("P4 C32 K32", ("", "P4 K2x C2y", "C16x K16x"), fanouts=(256,)),
+    "sums from PE to PE": Hand(
+        "P32 C64 K16", ("P32", "C4x", "C16x K16x"), fanouts=(256,), buffer_keeps="i", mesh="4x1"
+    ),
     "inputs at the MACs": Hand("P8 R4 C8 K2", ("C8", "K2x", "P4 R2 P2x R2x"), fanouts=(4,), pe_levels=("wo",)),
     "outputs side by side around taps": Hand(
         "P16 R3 C64", ("C8 P2", "", "P8x", "R3 C8x"), fanouts=(8, 8), pe_levels=("wio", "wo"), buffer_keeps="o"
@@ -124,7 +126,15 @@ def by_hand(name: str) -> Schedule:
     hand = HANDS[name]
     levels = [[LETTERS[letter] for letter in keeps] for keeps in hand.pe_levels]
     keeps = [LETTERS[letter] for letter in hand.buffer_keeps]
-    noc = {"packet_payload_flits": 1} if hand.whole_packets else {}
+    noc = (
+        {}
+        if hand.payload is None
+        else {
+            "packet_payload_flits": hand.payload,
+            "multicast_reservation_flits": hand.payload + 4,
+            "fifo_flits": hand.payload + 6,
+        }
+    )
     arch = architecture(levels, buffer_keeps=keeps, fanouts=list(hand.fanouts), mesh=hand.mesh, noc=noc)
     layer = Layer.from_data(sizes(hand.layer, stride_w=hand.stride_w))
     nest = tuple(
