@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cosa.api import breakdown, evaluate, schedule, schedule_front, schedule_pool
-    from cosa.arch import Architecture, load_architecture
-    from cosa.constraints import Constraints
-    from cosa.errors import CosaError, InfeasibleError, InputError
-    from cosa.networks import load_network
-    from cosa.schedule import Schedule
-    from cosa.workload import Layer
+    from cosa.common.errors import CosaError, InfeasibleError, InputError
+    from cosa.model.arch import Architecture, load_architecture
+    from cosa.model.constraints import Constraints
+    from cosa.model.layer import Layer
+    from cosa.model.networks import load_network
+    from cosa.model.schedule import Schedule
 
 __all__ = [
     "Architecture",
@@ -39,28 +39,26 @@ __all__ = [
 ]
 
 _HOME = {
-    "Architecture": "cosa.arch",
-    "Constraints": "cosa.constraints",
-    "CosaError": "cosa.errors",
-    "InfeasibleError": "cosa.errors",
-    "InputError": "cosa.errors",
-    "Layer": "cosa.workload",
-    "Schedule": "cosa.schedule",
+    "Architecture": "cosa.model.arch",
+    "Constraints": "cosa.model.constraints",
+    "CosaError": "cosa.common.errors",
+    "InfeasibleError": "cosa.common.errors",
+    "InputError": "cosa.common.errors",
+    "Layer": "cosa.model.layer",
+    "Schedule": "cosa.model.schedule",
     "breakdown": "cosa.api",
     "evaluate": "cosa.api",
-    "load_architecture": "cosa.arch",
-    "load_network": "cosa.networks",
+    "load_architecture": "cosa.model.arch",
+    "load_network": "cosa.model.networks",
+    "schedule": "cosa.api",
     "schedule_front": "cosa.api",
     "schedule_pool": "cosa.api",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "schedule":
-        # Importing the module `cosa.schedule` puts it under this name whatever stands here; it is callable (see there).
-        return import_module("cosa.schedule")
     if name == "__version__":
-        from cosa.version import version
+        from cosa.common.version import version
 
         return version()
     if name not in _HOME:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InputError, nearest_of
-from cosa.networks import load_network, network_names
-from cosa.schedule import Schedule
-from cosa.validity import require_valid
-from cosa.workload import Layer
+from cosa.common.errors import InputError, nearest_of
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import Layer
+from cosa.model.networks import load_network, network_names
+from cosa.model.schedule import Schedule
+from cosa.model.validity import require_valid
 
 MACHINE_OBJECTIVES = ("latency", "energy", "edp")
 PARETO = "pareto"
@@ -20,8 +20,8 @@ FRONT_POINTS = 5
 if TYPE_CHECKING:
     from cosa.analytical.constants import Constants, PublishedConstants
     from cosa.analytical.evaluation import Convention, Evaluation
-    from cosa.constraints import Constraints
     from cosa.mip.objective import Weights
+    from cosa.model.constraints import Constraints
 
 
 def schedule(
@@ -308,7 +308,7 @@ def find_constraints(constraints: Constraints | str | Path | None) -> Constraint
     """Constraints as given, or read from a packaged or other file."""
     if constraints is None or not isinstance(constraints, str | Path):
         return constraints
-    from cosa.constraints import load_constraints
+    from cosa.model.constraints import load_constraints
 
     return load_constraints(constraints)
 

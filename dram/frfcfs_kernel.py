@@ -15,7 +15,7 @@ Kernel, helpers and constants stand in this one file because the compiled code i
 import numpy as np
 import numpy.typing as npt
 
-from dram.compile import compiled, compiled_helper, inlined_helper
+from cosa.common.compile_cache import compiled, compiled_helper, inlined_helper
 
 Ints = npt.NDArray[np.int64]
 

@@ -7,7 +7,7 @@ It knows the constraint table and the log, nothing of the controllers. ``last`` 
 import numpy as np
 import numpy.typing as npt
 
-from dram.compile import compiled, compiled_helper, inlined_helper
+from cosa.common.compile_cache import compiled, compiled_helper, inlined_helper
 
 Ints = npt.NDArray[np.int64]
 

@@ -22,7 +22,7 @@ QUIET_SINCE         edge from which it holds none, or -1
 import numpy as np
 import numpy.typing as npt
 
-from dram.compile import compiled
+from cosa.common.compile_cache import compiled
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,17 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nocsim.accelerator import Accelerator, Parts
     from nocsim.api import simulate
     from nocsim.errors import SimulationError
-    from nocsim.mesh import Mesh
-    from nocsim.packets import Packet
-    from nocsim.portfolio_run import portfolio
-    from nocsim.replay import replay_packets
-    from nocsim.result import Result
-    from nocsim.sweep.result import read_results
-    from nocsim.sweep.spec import Sweep
-    from nocsim.topology import Topology
+    from nocsim.experiments.portfolio_run import portfolio
+    from nocsim.experiments.sweep.result import read_results
+    from nocsim.experiments.sweep.spec import Sweep
+    from nocsim.machine.accelerator import Accelerator, Parts
+    from nocsim.mesh.mesh import Mesh
+    from nocsim.mesh.topology import Topology
+    from nocsim.result.result import Result
+    from nocsim.traffic.packets import Packet
+    from nocsim.traffic.replay import replay_packets
 
 __all__ = [
     "Accelerator",
@@ -37,17 +37,17 @@ __all__ = [
 ]
 
 _HOME = {
-    "Accelerator": "nocsim.accelerator",
-    "Mesh": "nocsim.mesh",
-    "Packet": "nocsim.packets",
-    "Parts": "nocsim.accelerator",
-    "Result": "nocsim.result",
+    "Accelerator": "nocsim.machine.accelerator",
+    "Mesh": "nocsim.mesh.mesh",
+    "Packet": "nocsim.traffic.packets",
+    "Parts": "nocsim.machine.accelerator",
+    "Result": "nocsim.result.result",
     "SimulationError": "nocsim.errors",
-    "Sweep": "nocsim.sweep.spec",
-    "Topology": "nocsim.topology",
-    "portfolio": "nocsim.portfolio_run",
-    "read_results": "nocsim.sweep.result",
-    "replay_packets": "nocsim.replay",
+    "Sweep": "nocsim.experiments.sweep.spec",
+    "Topology": "nocsim.mesh.topology",
+    "portfolio": "nocsim.experiments.portfolio_run",
+    "read_results": "nocsim.experiments.sweep.result",
+    "replay_packets": "nocsim.traffic.replay",
     "simulate": "nocsim.api",
 }
 

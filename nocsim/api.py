@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosa.arch import Architecture, load_architecture
-from cosa.schedule import Schedule
-from nocsim.limits import Limits, Progress
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.schedule import Schedule
+from nocsim.machine.limits import Limits, Progress
 
 if TYPE_CHECKING:
-    from nocsim.accelerator import Parts
-    from nocsim.result import Result
+    from nocsim.machine.accelerator import Parts
+    from nocsim.result.result import Result
 
 
 def simulate(
@@ -40,12 +40,12 @@ def simulate(
     placement: another `machine.placement`: how the spatial loops are laid out on the mesh.
     ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM. Usually faster,
         but everything else then meets in another order, which may be a worse one (docs/concepts.md, "Ideal parts").
-    parts: classes to build the machine from (see `nocsim.accelerator.Parts`).
+    parts: classes to build the machine from (see `nocsim.machine.accelerator.Parts`).
     max_cycles, time_limit_seconds: end the run early; the result then says so in `ended` and is partial.
     keep_interrupted: Ctrl-C gives a partial result as well instead of a KeyboardInterrupt.
     progress: called now and then with the share of steps computed and the cycle.
     exact: simulate every step. Else a schedule with very many steps is simulated in part, and its cycles are
-        extrapolated (see `nocsim.sampling`); `Result.method` says so. A run with `max_cycles` is always exact.
+        extrapolated (see `nocsim.machine.sampling`); `Result.method` says so. A run with `max_cycles` is always exact.
 
     Raises
     ------
@@ -60,9 +60,9 @@ def simulate(
     >>> result.cycles.total > result.cycles.analytical > result.cycles.compute_only
     True
     """
-    from nocsim.collect import collect
-    from nocsim.extrapolate import Machine, run
-    from nocsim.result import Timing
+    from nocsim.machine.extrapolate import Machine, run
+    from nocsim.result.collect import collect
+    from nocsim.result.result import Timing
 
     started = time.perf_counter()
     machine = Machine(resolve(schedule, architecture, mesh, placement), ideal_network, ideal_memory, parts)

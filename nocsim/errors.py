@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosa.errors import CosaError
+from cosa.common.errors import CosaError
 
 
 class SimulationError(CosaError):

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from cosa.api import find_architecture, find_layer
-from cosa.arch import Architecture
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from cosa.mappers import map_layer
-from cosa.schedule import Schedule
-from cosa.workload import Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "analytical" / "cosa-scheduler-comparison.csv"
 MOST = 1.1

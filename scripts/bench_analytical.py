@@ -20,9 +20,9 @@ import numpy as np
 from cosa.analytical.batch import SPATIAL_AXES, BatchEvaluator, MappingBatch
 from cosa.analytical.evaluation import Convention, evaluate
 from cosa.api import find_architecture, find_layer
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, TENSORS, Layer
 
 
 def prime_factors(value: int) -> list[int]:

@@ -27,15 +27,15 @@ from typing import Any
 import numpy as np
 import simpy
 
-from cosa.arch import load_architecture
-from nocsim.conductor import Conductor
-from nocsim.kernel import mesh as k
-from nocsim.mesh import Mesh
-from nocsim.mesh_state import MeshState
-from nocsim.network import MeshNetwork, Message
-from nocsim.topology import Topology
-from nocsim.traffic import Traffic
-from nocsim.traffic_patterns import Pattern
+from cosa.model.arch import load_architecture
+from nocsim.machine.conductor import Conductor
+from nocsim.machine.network import MeshNetwork, Message
+from nocsim.mesh import kernel as k
+from nocsim.mesh.mesh import Mesh
+from nocsim.mesh.state import MeshState
+from nocsim.mesh.topology import Topology
+from nocsim.traffic.patterns import Pattern
+from nocsim.traffic.synthetic import Traffic
 
 ROOT = Path(__file__).resolve().parents[1]
 END_TO_END = ROOT / "tests" / "data" / "endtoend"
@@ -52,7 +52,7 @@ START_UP = """
 import time
 import numba
 started = time.process_time()
-from nocsim.mesh import Mesh
+from nocsim.mesh.mesh import Mesh
 mesh = Mesh(4, 4)
 mesh.submit(0, [3, 15], 1, 5)
 mesh.run(1000)
@@ -61,7 +61,7 @@ print(time.process_time() - started)
 REPLAY = """
 import re, resource, sys, time
 from pathlib import Path
-from nocsim.replay import replay_packets_file
+from nocsim.traffic.replay import replay_packets_file
 started = time.process_time()
 summary = replay_packets_file(sys.argv[1], sys.argv[2], 4, 4)
 assert summary.complete

@@ -34,12 +34,20 @@ def axes(layer: str) -> dict[str, object]:
 def measure(layer: str, simulate: bool, folder: Path) -> dict[str, float]:
     """Seconds of a sweep and of its points."""
     from nocsim import Sweep
-    from nocsim.sweep.result import read_results
+    from nocsim.experiments.sweep.result import read_results
 
     name = "simulated" if simulate else "evaluated"
     Sweep(name=name, axes=axes(layer), simulate=simulate).to_file(folder / f"{name}.yaml")
     results = folder / f"{name}.db"
-    command = [sys.executable, "-m", "nocsim.cli", "sweep", str(folder / f"{name}.yaml"), "--results", str(results)]
+    command = [
+        sys.executable,
+        "-m",
+        "nocsim.commands.main",
+        "sweep",
+        str(folder / f"{name}.yaml"),
+        "--results",
+        str(results),
+    ]
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     wall = time.perf_counter() - started

@@ -12,10 +12,10 @@ import time
 from math import exp, log
 from statistics import mean
 
-from cosa.arch import load_architecture
-from cosa.keeping import differences
 from cosa.mappers.machine import map_layer
-from cosa.networks import load_network
+from cosa.model.arch import load_architecture
+from cosa.model.keeping import differences
+from cosa.model.networks import load_network
 
 LAYERS = ("input.2", "input.8", "input.40", "input.43", "input.83", "3356")
 ARCHITECTURES = ("simba_4x4", "eyeriss_like", "tpu_128x128")

@@ -19,7 +19,7 @@ from cosa.analytical.reference import analytical_cases
 from cosa.interop.reference import timeloop_files_cases
 from dram.reference import dram_cases
 from nocsim.published.reference import endtoend_cases, first_difference
-from nocsim.replay import read_packets, replay_packets
+from nocsim.traffic.replay import read_packets, replay_packets
 
 
 def noc_cases(folder: Path) -> Iterator[tuple[str, str | None]]:

@@ -33,19 +33,19 @@ from statistics import mean
 from typing import Any
 
 import cosa
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import CosaError
+from cosa.common.errors import CosaError
 from cosa.mappers import map_layer
 from cosa.mappers.search import Budget
-from cosa.networks import load_network
-from cosa.schedule import Schedule
-from cosa.workload import Layer
-from nocsim.accelerator import Accelerator
-from nocsim.collect import collect
-from nocsim.extrapolate import MARGIN_SHARE, Machine, run, sampler_of
-from nocsim.limits import Limits
-from nocsim.result import Result
-from nocsim.sampling import STEPS_AT_ONCE
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import Layer
+from cosa.model.networks import load_network
+from cosa.model.schedule import Schedule
+from nocsim.machine.accelerator import Accelerator
+from nocsim.machine.extrapolate import MARGIN_SHARE, Machine, run, sampler_of
+from nocsim.machine.limits import Limits
+from nocsim.machine.sampling import STEPS_AT_ONCE
+from nocsim.result.collect import collect
+from nocsim.result.result import Result
 
 MACHINES: dict[str, tuple[str, int, dict[str, dict[str, Any]]]] = {
     "simba_4x4": ("simba_4x4", 1, {}),

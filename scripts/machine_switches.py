@@ -37,9 +37,9 @@ import cosa
 import nocsim
 from cosa.analytical.loads import transfers
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture
-from cosa.errors import CosaError
-from cosa.schedule import Schedule
+from cosa.common.errors import CosaError
+from cosa.model.arch import Architecture
+from cosa.model.schedule import Schedule
 from nocsim.published.generator import PublishedDataflow
 from nocsim.published.replay import replay_transactions
 from nocsim.published.transactions import Transaction

@@ -39,13 +39,13 @@ sys.path.append(str(Path(__file__).parent.parent))
 from program_machine import machine, network
 from program_published_machine import published_machine
 
-from cosa.arch import load_architecture
 from cosa.mip.aggregated import Program
 from cosa.mip.paper import PaperProgram
 from cosa.mip.quantities import Rules
 from cosa.mip.solver import SolverResult, solve
-from cosa.networks import load_network
-from cosa.workload import Layer
+from cosa.model.arch import load_architecture
+from cosa.model.layer import Layer
+from cosa.model.networks import load_network
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "cosa" / "published_objectives.csv"
 GAP = 1e-4

@@ -22,10 +22,10 @@ from statistics import geometric_mean, pstdev
 from typing import Any
 
 from cosa.analytical.evaluation import evaluate_timeloop
-from cosa.arch import load_architecture
 from cosa.mappers.machine import map_layer
-from cosa.networks import load_network
-from nocsim.portfolio_run import portfolio
+from cosa.model.arch import load_architecture
+from cosa.model.networks import load_network
+from nocsim.experiments.portfolio_run import portfolio
 
 BEST_KNOWN = Path(__file__).parent.parent / "tests" / "data" / "cosa" / "best_known.csv"
 NETWORKS = ("alexnet", "resnet50", "resnext50_32x4d", "deepbench_ocr_face")

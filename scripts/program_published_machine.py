@@ -22,10 +22,10 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from cosa.arch import load_architecture
 from cosa.mappers.cosa_mip import map_layer as published_program
 from cosa.mappers.machine import map_layer
-from cosa.networks import load_network
+from cosa.model.arch import load_architecture
+from cosa.model.networks import load_network
 from nocsim.published.portfolio import published_portfolio, replayed_cycles
 
 CYCLES = Path(__file__).parent.parent / "tests" / "data" / "cosa" / "published_cycles.csv"

@@ -12,15 +12,15 @@ import csv
 from math import exp, log
 from pathlib import Path
 
-from cosa.arch import load_architecture
 from cosa.mappers.cosa_mip import map_layer
 from cosa.mappers.nests import build_nest
 from cosa.mip.aggregated import Program
 from cosa.mip.nest import breakdown
 from cosa.mip.quantities import Rules
 from cosa.mip.solver import solve
-from cosa.networks import load_network
-from cosa.validity import violations
+from cosa.model.arch import load_architecture
+from cosa.model.networks import load_network
+from cosa.model.validity import violations
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "cosa" / "published_objectives.csv"
 NETWORK, GAP, EQUAL = "resnet50", 1e-4, 1e-5

@@ -11,9 +11,9 @@ import argparse
 from math import exp, log
 from statistics import mean
 
-from cosa.arch import load_architecture
 from cosa.mappers.remainders import with_remainders
-from cosa.networks import load_network
+from cosa.model.arch import load_architecture
+from cosa.model.networks import load_network
 
 LAYERS = (
     "alexnet:input.2",

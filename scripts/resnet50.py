@@ -21,8 +21,8 @@ from statistics import geometric_mean
 
 import cosa
 import nocsim
-from cosa.errors import CosaError
-from cosa.networks import NetworkLayer
+from cosa.common.errors import CosaError
+from cosa.model.networks import NetworkLayer
 
 
 @dataclass(frozen=True)

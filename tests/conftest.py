@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cosa.arch import Architecture, load_architecture
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel, ScheduleTiming
-from cosa.workload import Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel, ScheduleTiming
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ def command(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
 
 @pytest.fixture
 def cosa(capsys: pytest.CaptureFixture[str]) -> Command:
-    from cosa.cli import main
+    from cosa.commands.main import main
 
     return command(main, capsys)
 
 
 @pytest.fixture
 def nocsim(capsys: pytest.CaptureFixture[str]) -> Command:
-    from nocsim.cli import main
+    from nocsim.commands.main import main
 
     return command(main, capsys)
 

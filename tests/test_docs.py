@@ -250,15 +250,15 @@ def models(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 def test_every_field_is_described() -> None:
     from cosa.analytical.constants import Constants, PublishedConstants
-    from cosa.constraints import Constraints
     from cosa.mip.objective import Weights
-    from cosa.schedule import Schedule
+    from cosa.model.constraints import Constraints
+    from cosa.model.schedule import Schedule
     from dram.config import DramConfig
-    from nocsim.compare import Comparison
-    from nocsim.network_run import NetworkResult
-    from nocsim.portfolio_search import PortfolioResult
-    from nocsim.result import Result
-    from nocsim.traffic import TrafficResult
+    from nocsim.experiments.compare import Comparison
+    from nocsim.experiments.network_run import NetworkResult
+    from nocsim.experiments.portfolio_search import PortfolioResult
+    from nocsim.result.result import Result
+    from nocsim.traffic.synthetic import TrafficResult
 
     described = words_in_code("files", "architecture")
     fields = {
@@ -292,7 +292,7 @@ def keys(data: Any) -> set[str]:
 
 def test_every_evaluated_number_is_described() -> None:
     import cosa
-    from cosa.show_evaluation import describe
+    from cosa.commands.show_evaluation import describe
 
     layer = cosa.Layer(name="small", R=1, S=1, P=4, Q=4, C=4, K=4, N=1)
     schedule = cosa.schedule(layer, "simba_4x4", objective="cosa")
@@ -314,11 +314,11 @@ def test_every_dram_figure_is_described() -> None:
 
 def test_every_field_and_figure_of_a_sweep_is_described() -> None:
     from cosa.mappers.registry import MAPPERS
-    from nocsim.sweep.figures import FIGURES
-    from nocsim.sweep.options import option_names
-    from nocsim.sweep.points import DERIVED
-    from nocsim.sweep.result import SweepResult
-    from nocsim.sweep.spec import SPECIAL_AXES, Sweep, sweep_names
+    from nocsim.experiments.sweep.figures import FIGURES
+    from nocsim.experiments.sweep.options import option_names
+    from nocsim.experiments.sweep.points import DERIVED
+    from nocsim.experiments.sweep.result import SweepResult
+    from nocsim.experiments.sweep.spec import SPECIAL_AXES, Sweep, sweep_names
 
     columns = SweepResult(Sweep(axes={"network": "dlrm"}), []).columns()
     wanted = {*Sweep.model_fields, *SPECIAL_AXES, *FIGURES, *DERIVED, *columns, *sweep_names()}
@@ -332,9 +332,9 @@ def test_every_script_is_described() -> None:
 
 
 def test_everything_shipped_is_described() -> None:
-    from cosa.arch import architecture_names
-    from cosa.constraints import constraint_names
-    from cosa.networks import network_names
+    from cosa.model.arch import architecture_names
+    from cosa.model.constraints import constraint_names
+    from cosa.model.networks import network_names
     from dram.devices import device_names
 
     assert set(network_names()) <= words_in_code("networks")

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
 from cosa.analytical.evaluation import Evaluation, evaluate_timeloop
 from cosa.analytical.tiles import axes
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.schedule import Axis, Loop, ScheduleLevel
-from cosa.validity import violations
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, TENSORS, Layer
+from cosa.model.schedule import Axis, Loop, ScheduleLevel
+from cosa.model.validity import violations
 
 Array = npt.NDArray[Any]
 SPATIAL_AXES: tuple[Axis, ...] = ("x", "y", "row_major")

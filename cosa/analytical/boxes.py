@@ -13,9 +13,9 @@ from functools import cached_property
 from math import gcd, prod
 
 from cosa.analytical.tiles import Shift, axes
-from cosa.arch import Architecture
-from cosa.schedule import Axis, ScheduleLevel
-from cosa.workload import Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import Dim, Layer, Tensor
+from cosa.model.schedule import Axis, ScheduleLevel
 
 
 @dataclass(frozen=True)

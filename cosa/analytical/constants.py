@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cosa.files import WHOLE, FileModel, Model
+from cosa.common.files import WHOLE, FileModel, Model
 
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 

@@ -29,8 +29,8 @@ import numpy.typing as npt
 from cosa.analytical.exact import HopKind
 from cosa.analytical.footprint import touched_on_axis, touched_words
 from cosa.analytical.tiles import StridedLoop, axes, strided_loops
-from cosa.schedule import ScheduleLevel
-from cosa.workload import DIMS, REDUCTION, RELEVANT, Dim, Layer, Tensor
+from cosa.model.layer import DIMS, REDUCTION, RELEVANT, Dim, Layer, Tensor
+from cosa.model.schedule import ScheduleLevel
 
 Array = npt.NDArray[Any]
 Spatial = frozenset[int]

@@ -7,9 +7,9 @@ from cosa.analytical.energy import clusters_used, vector_access_energy_pj
 from cosa.analytical.evaluation import Evaluation, Run, TensorAtLevel, exact_cycles, level_result, put_together
 from cosa.analytical.exact import Hop
 from cosa.analytical.traffic import word_bits
-from cosa.arch import Architecture
-from cosa.schedule import ScheduleLevel
-from cosa.workload import Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer, Tensor
+from cosa.model.schedule import ScheduleLevel
 
 
 def evaluate_cut(

@@ -12,7 +12,7 @@ Wires, routers, adders and address generators cost nothing there.
 
 from __future__ import annotations
 
-from cosa.arch import Architecture
+from cosa.model.arch import Architecture
 
 
 def sram_energy_pj(capacity_words: int, word_bits: int, block_words: int, cluster_size: int = 1) -> float:

@@ -11,10 +11,10 @@ from cosa.analytical.boxes import NestView
 from cosa.analytical.energy import clusters_used, mac_energy_pj, vector_access_energy_pj, vectors
 from cosa.analytical.exact import ExactAccesses, Hop, Words, exact
 from cosa.analytical.timeloop import LevelAccesses, Network, counts
-from cosa.arch import Architecture, Level
-from cosa.errors import InputError
-from cosa.schedule import ScheduleLevel
-from cosa.workload import TENSORS, Layer, Tensor
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture, Level
+from cosa.model.layer import TENSORS, Layer, Tensor
+from cosa.model.schedule import ScheduleLevel
 
 Convention = Literal["timeloop", "exact"]
 

@@ -36,9 +36,9 @@ from typing import Literal
 
 from cosa.analytical.tiles import StridedLoop, Tile, axes, strided_loops
 from cosa.analytical.traffic import Residency
-from cosa.arch import Architecture
-from cosa.schedule import ScheduleLevel
-from cosa.workload import REDUCTION, TENSORS, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import REDUCTION, TENSORS, Layer, Tensor
+from cosa.model.schedule import ScheduleLevel
 
 HopKind = Literal["fill", "reload", "partial", "final", "reduction"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import gcd
 
-from cosa.workload import Dim, Layer, Tensor
+from cosa.model.layer import Dim, Layer, Tensor
 
 PLAIN_AXES: dict[Tensor, tuple[Dim, ...]] = {
     "weights": ("G", "K", "C", "R", "S"),

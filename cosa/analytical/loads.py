@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from cosa.analytical.routes import Endpoint, Link, endpoint, multicast_links, pe_endpoint, reduction_order
 from cosa.analytical.traffic import Residency, Traffic, bytes_of
-from cosa.noc import Noc
-from cosa.workload import TENSORS, Tensor
+from cosa.model.layer import TENSORS, Tensor
+from cosa.model.noc import Noc
 
 BoundBy = Literal["compute", "port", "link", "memory", "dram"]
 

@@ -24,10 +24,10 @@ from cosa.analytical.loads import flits
 from cosa.analytical.routes import endpoint
 from cosa.analytical.shapes import Boundary, Shape
 from cosa.analytical.traffic import word_bits
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.noc import Noc
-from cosa.workload import DIMS, RELEVANT, TENSORS, Layer, Tensor
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, RELEVANT, TENSORS, Layer, Tensor
+from cosa.model.noc import Noc
 
 Array = npt.NDArray[Any]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cosa.analytical.tiles import Shift, StridedLoop, Tile
-from cosa.arch import Architecture, PlacementOrder
-from cosa.errors import InputError
-from cosa.workload import Dim, Layer
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture, PlacementOrder
+from cosa.model.layer import Dim, Layer
 
 
 class Placement:

@@ -31,8 +31,8 @@ from cosa.analytical.published_machine import (
 from cosa.analytical.shapes import Shape
 from cosa.analytical.tiles import axes
 from cosa.analytical.traffic import word_bits
-from cosa.arch import Architecture
-from cosa.workload import DIMS, TENSORS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, TENSORS, Dim, Layer, Tensor
 
 Array = npt.NDArray[Any]
 

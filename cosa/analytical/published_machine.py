@@ -19,10 +19,10 @@ from typing import Any
 
 from cosa.analytical.constants import PublishedConstants
 from cosa.analytical.network_batch import has_one_buffer
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.mapping_rules import MappingRules, ProductRule
-from cosa.workload import Dim, Layer, Tensor
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import Dim, Layer, Tensor
+from cosa.model.mapping_rules import MappingRules, ProductRule
 
 Amount = Any
 """A number, an array of mappings, or a linear expression."""

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from cosa.analytical.evaluation import Evaluation, evaluate_timeloop
-from cosa.arch import Architecture
-from cosa.schedule import ScheduleLevel
-from cosa.workload import TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import TENSORS, Layer
+from cosa.model.schedule import ScheduleLevel
 
 RELATIVE_ENERGY = 1e-9
 TWO_DECIMALS = 0.00501

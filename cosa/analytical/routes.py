@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Literal
 
-from cosa.noc import Noc
-from cosa.noc import Port as NocPort
+from cosa.model.noc import Noc
+from cosa.model.noc import Port as NocPort
 
 Position = tuple[int, int]
 Endpoint = tuple[int, int, str]

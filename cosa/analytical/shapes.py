@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.tiles import IndexSet, axes
-from cosa.arch import Architecture
-from cosa.workload import DIMS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Dim, Layer, Tensor
 
 Array = npt.NDArray[Any]
 

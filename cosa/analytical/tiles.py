@@ -13,8 +13,8 @@ from math import prod
 
 import numpy as np
 
-from cosa.schedule import Loop, ScheduleLevel
-from cosa.workload import Dim, Layer, Tensor
+from cosa.model.layer import Dim, Layer, Tensor
+from cosa.model.schedule import Loop, ScheduleLevel
 
 Shift = tuple[int, ...]
 

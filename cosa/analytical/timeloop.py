@@ -38,7 +38,7 @@ import numpy as np
 
 from cosa.analytical.boxes import NestView, group_sizes, new_words
 from cosa.analytical.tiles import Shift
-from cosa.workload import Tensor
+from cosa.model.layer import Tensor
 
 Entries = dict[tuple[int, int], Fraction | int]
 """{(instances of a multicast group, number of groups): words sent, over all groups and visits}."""

@@ -19,10 +19,10 @@ from typing import Literal
 
 from cosa.analytical.placement import Placement
 from cosa.analytical.tiles import Shift, StridedLoop, Tile, strided_loops
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.schedule import ScheduleLevel
-from cosa.workload import RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.model.schedule import ScheduleLevel
 
 Node = str
 """A node, or a memory of one: `pe`, `global_buffer` (the level with the mesh below it), `dram` (the outermost level),

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InputError, nearest_of
-from cosa.files import dump_yaml, file_stems, read_data, read_text, require_writable, write_atomic
+from cosa.commands.show import padding_line
+from cosa.common.errors import InputError, nearest_of
+from cosa.common.files import dump_yaml, file_stems, read_data, read_text, require_writable, write_atomic
 from cosa.interop.facts import facts_of
 from cosa.interop.nests import mapping_nest, plain_name
 from cosa.interop.nouns import Converted, architecture_of, schedule_of
@@ -24,10 +24,10 @@ from cosa.interop.scalesim import ScaleSimConfig, is_config, is_topology, parse_
 from cosa.interop.timeloop_files import all_constraints, parse_timeloop, together
 from cosa.interop.timeloop_model import Problem, Shape, TimeloopFile
 from cosa.interop.timeloop_writer import mapping_text, problem_text
-from cosa.schedule import Schedule
-from cosa.show import padding_line
-from cosa.validity import violations
-from cosa.workload import Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule
+from cosa.model.validity import violations
 
 _MAIN_FIELD = {"schedule": "nest", "architecture": "levels", "layer": "R"}
 

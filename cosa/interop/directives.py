@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cosa.errors import nearest_of
+from cosa.common.errors import nearest_of
 from cosa.interop.places import Where, check_keys, list_of, mapping_of, names_of, number_of, text_of, whole_of
 from cosa.interop.timeloop_model import Directive, Factor
 

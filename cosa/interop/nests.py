@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cosa.errors import InputError, nearest_of
+from cosa.common.errors import InputError, nearest_of
 from cosa.interop.timeloop_model import (
     ArchFile,
     Directive,

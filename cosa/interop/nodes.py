@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cosa.errors import nearest_of
+from cosa.common.errors import nearest_of
 from cosa.interop.components import MEANING, UNUSED, Attributes, compute_level, kind_of_class, storage_level
 from cosa.interop.directives import read_parts
 from cosa.interop.places import Where, check_keys, check_misspelt, list_of, mapping_of, text_of, whole_of

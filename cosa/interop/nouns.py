@@ -8,14 +8,14 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from cosa.arch import Architecture
-from cosa.errors import nearest_of
+from cosa.common.errors import nearest_of
 from cosa.interop.nests import plain_name
 from cosa.interop.places import Where
 from cosa.interop.roles import Roles, tensor_of_name
 from cosa.interop.timeloop_model import ArchFile, ArchLevel, Directive, Nest, NestLevel, NestLoop
-from cosa.schedule import Axis, Loop, Provenance, Schedule
-from cosa.workload import TENSORS, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import TENSORS, Layer, Tensor
+from cosa.model.schedule import Axis, Loop, Provenance, Schedule
 
 DEFAULT_MAC_BITS = 16
 

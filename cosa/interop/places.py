@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cosa.errors import InputError, nearest_of
+from cosa.common.errors import InputError, nearest_of
 
 _MISSING: Any = object()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cosa.errors import CosaError
+from cosa.common.errors import CosaError
 from cosa.interop.facts import facts_of
 from cosa.interop.nests import plain_name
 from cosa.interop.timeloop_files import read_timeloop

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cosa.interop.places import Where
 from cosa.interop.timeloop_model import DataSpace, Problem
-from cosa.workload import TENSORS, Dim, Layer, Tensor
+from cosa.model.layer import TENSORS, Dim, Layer, Tensor
 
 _NAMES: dict[Tensor, re.Pattern[str]] = {
     "weights": re.compile(r"weight|filter|kernel|^w$", re.IGNORECASE),

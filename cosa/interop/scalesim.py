@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cosa.errors import InputError, nearest_of
-from cosa.files import read_text
-from cosa.workload import Layer
+from cosa.common.errors import InputError, nearest_of
+from cosa.common.files import read_text
+from cosa.model.layer import Layer
 
 CONV_COLUMNS = (
     "IFMAP Height",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cosa.errors import nearest_of
+from cosa.common.errors import nearest_of
 from cosa.interop.architectures import read_architecture
 from cosa.interop.directives import BYPASS_TYPES, read_directive, read_directives
 from cosa.interop.places import Where, list_of, mapping_of
@@ -45,7 +45,7 @@ def read_timeloop(path: str | Path, problem: Problem | None = None, shape: Shape
     ------
     InputError: with file and path of what is wrong.
     """
-    from cosa.files import read_text
+    from cosa.common.files import read_text
 
     return parse_timeloop(read_text(path), str(path), problem, shape)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cosa.errors import InputError
-from cosa.files import dump_yaml
-from cosa.schedule import Loop, Schedule, ScheduleLevel
-from cosa.workload import TENSORS, Dim, Layer, Tensor
+from cosa.common.errors import InputError
+from cosa.common.files import dump_yaml
+from cosa.model.layer import TENSORS, Dim, Layer, Tensor
+from cosa.model.schedule import Loop, Schedule, ScheduleLevel
 
 DIMS: tuple[Dim, ...] = ("R", "S", "P", "Q", "C", "K", "N")
 """Dimensions of Timeloop's shape ``cnn-layer``."""

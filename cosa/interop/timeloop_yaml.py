@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from cosa.errors import InputError
-from cosa.files import MAX_DEPTH, MAX_ENTRIES, read_text
+from cosa.common.errors import InputError
+from cosa.common.files import MAX_DEPTH, MAX_ENTRIES, read_text
 from cosa.interop.places import Where
 
 _INT = re.compile(r"[-+]?[0-9]+")

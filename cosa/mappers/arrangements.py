@@ -14,8 +14,8 @@ from itertools import combinations, permutations, product
 from math import prod
 
 from cosa.mip.factors import divisors
-from cosa.schedule import Axis
-from cosa.workload import Dim
+from cosa.model.layer import Dim
+from cosa.model.schedule import Axis
 
 Layout = tuple[tuple[Dim, int, Axis], ...]
 """Spatial loops of a level, outer to inner."""

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import BatchEvaluator
-from cosa.arch import Architecture
 from cosa.mappers.space import MapSpace, stream
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, TENSORS, Layer
 
 DRAWS = 20_000
 _DRAWS_A_BLOCK = 20_000

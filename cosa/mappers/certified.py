@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from cosa.errors import SolverError
+from cosa.common.errors import SolverError
 from cosa.mappers.figures import CostModel, CostProgram, fix_counts, free_counts
 from cosa.mappers.neighbours import Point
 from cosa.mappers.polish import SCORES, Score

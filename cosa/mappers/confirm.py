@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from math import isclose
 
-from cosa.errors import InternalError
-from cosa.schedule import Schedule
+from cosa.common.errors import InternalError
+from cosa.model.schedule import Schedule
 
 _RELATIVE = 1e-9
 """The order of additions in double precision."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from cosa.arch import Architecture
-from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
+from cosa.common.errors import InfeasibleError, InputError, SolverError, nearest_of
 from cosa.mappers.confirm import confirm
 from cosa.mappers.nests import order_free_levels
 from cosa.mip.aggregated import Program
@@ -16,9 +15,10 @@ from cosa.mip.objective import Weights, find_objective
 from cosa.mip.quantities import Rules
 from cosa.mip.solver import SolverResult, solve, solver_version
 from cosa.mip.space import kept_dims
-from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
-from cosa.validity import require_room, violations
-from cosa.workload import Dim, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import Dim, Layer
+from cosa.model.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
+from cosa.model.validity import require_room, violations
 
 FORMULATIONS = ("aggregated", "paper")
 _TOLERANCE = 1e-5
@@ -103,7 +103,7 @@ def map_layer(
             )
         for level in misfits:
             program.cut_off_tile(factors, level, kept_dims(architecture, level))
-    from cosa.version import version
+    from cosa.common.version import version
 
     notes = ["halo and stride as in CoSA's public code, first release"] if as_published else []
     if formulation != "aggregated":

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cosa.keeping import Keeping, as_array
 from cosa.mappers.neighbours import Neighbourhood, Point, Points
 from cosa.mip.factors import divisors, prime_factors
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.model.keeping import Keeping, as_array
+from cosa.model.layer import DIMS, TENSORS, Layer
 
 Array = npt.NDArray[Any]
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import SPATIAL_AXES, BatchEvaluator, BatchResult
 from cosa.analytical.energy import mac_energy_pj
-from cosa.arch import Architecture
-from cosa.errors import CosaError, InputError
+from cosa.common.errors import CosaError, InputError
 from cosa.mappers.search import (
     Budget,
     Found,
@@ -32,8 +31,9 @@ from cosa.mappers.search import (
     shares,
 )
 from cosa.mappers.space import MapSpace, stream
-from cosa.schedule import Schedule
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Layer
+from cosa.model.schedule import Schedule
 
 POPULATION = 256
 ISLANDS = 4

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import BatchEvaluator
-from cosa.arch import Architecture
-from cosa.errors import InfeasibleError, InputError, SolverError
+from cosa.common.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers.search import Budget, Found, Objective, Stop, Task, costs, finish, prepare, run_tasks
 from cosa.mappers.space import MapSpace
-from cosa.schedule import Schedule
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Layer
+from cosa.model.schedule import Schedule
 
 MOST_MAPPINGS = 2_000_000
 MOST_TILINGS = 100_000_000

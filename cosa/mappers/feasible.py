@@ -9,14 +9,14 @@ from math import prod
 import numpy as np
 
 from cosa.analytical.footprint import box_words
-from cosa.arch import Architecture
-from cosa.errors import InfeasibleError, SolverError
-from cosa.keeping import as_array
+from cosa.common.errors import InfeasibleError, SolverError
 from cosa.mappers.neighbours import Neighbourhood, Point
-from cosa.mapping_rules import Kind
 from cosa.mip.elastic import ElasticSpace, Group
 from cosa.mip.solver import solve
-from cosa.workload import DIMS, TENSORS, Dim, Layer
+from cosa.model.arch import Architecture
+from cosa.model.keeping import as_array
+from cosa.model.layer import DIMS, TENSORS, Dim, Layer
+from cosa.model.mapping_rules import Kind
 
 _ROUNDS = 20
 

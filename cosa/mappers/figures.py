@@ -16,23 +16,23 @@ from cosa.analytical.constants import Constants, PublishedConstants
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.analytical.published_batch import PublishedEvaluator
 from cosa.analytical.published_machine import published_rules, require_published
-from cosa.arch import Architecture
-from cosa.keeping import Bypass, Keeping
 from cosa.mappers.confirm import figures_of
 from cosa.mappers.every import MOST_TILINGS, every_tiling, in_batches
 from cosa.mappers.least import Parallel, least_cycles, least_energy_pj, most_parallel
 from cosa.mappers.neighbours import INNERMOST, Array, Neighbourhood, Point, Points
 from cosa.mappers.opening import open_latency
 from cosa.mappers.polish import Evaluator, Score, polish
-from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.factors import prime_factors
 from cosa.mip.network_program import NetworkProgram
 from cosa.mip.orders import Orders
 from cosa.mip.powers import Power
 from cosa.mip.published_program import PublishedProgram
-from cosa.schedule import Schedule
-from cosa.workload import DIMS, Dim, Layer
+from cosa.model.arch import Architecture
+from cosa.model.keeping import Bypass, Keeping
+from cosa.model.layer import DIMS, Dim, Layer
+from cosa.model.mapping_rules import MappingRules
+from cosa.model.schedule import Schedule
 
 
 @dataclass(frozen=True)

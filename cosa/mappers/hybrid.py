@@ -14,7 +14,6 @@ import time
 import numpy as np
 
 from cosa.analytical.batch import BatchEvaluator
-from cosa.arch import Architecture
 from cosa.mappers.search import (
     Budget,
     Found,
@@ -29,8 +28,9 @@ from cosa.mappers.search import (
     shares,
 )
 from cosa.mappers.space import MapSpace, stream
-from cosa.schedule import Schedule
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Layer
+from cosa.model.schedule import Schedule
 
 THREADS = 32
 VICTORY_CONDITION = 500

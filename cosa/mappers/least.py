@@ -8,10 +8,10 @@ from math import ceil, prod
 
 from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
 from cosa.analytical.footprint import touched_words
-from cosa.arch import Architecture
-from cosa.keeping import Keeping
 from cosa.mip.factors import prime_factors
-from cosa.workload import TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.keeping import Keeping
+from cosa.model.layer import TENSORS, Layer
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,7 @@ from typing import Any, Literal, get_args
 
 from cosa.analytical.constants import Constants, PublishedConstants
 from cosa.analytical.network_batch import has_one_buffer
-from cosa.arch import Architecture
-from cosa.constraints import Constraints
-from cosa.errors import InfeasibleError, InputError, SolverError, nearest_of
-from cosa.keeping import BYPASSES, Bypass, as_array, differences
+from cosa.common.errors import InfeasibleError, InputError, SolverError, nearest_of
 from cosa.mappers.certified import MAX_ROUNDS, Search
 from cosa.mappers.confirm import confirm, figures_of
 from cosa.mappers.feasible import feasible_point
@@ -22,11 +19,14 @@ from cosa.mappers.neighbours import Neighbourhood, Point
 from cosa.mappers.opening import starting_points
 from cosa.mappers.padding import padding_choices, padding_hint
 from cosa.mappers.ranking import Answer
-from cosa.mapping_rules import MappingRules
 from cosa.mip.solver import solver_version
-from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
-from cosa.validity import require_room
-from cosa.workload import TENSORS, Dim, Layer
+from cosa.model.arch import Architecture
+from cosa.model.constraints import Constraints
+from cosa.model.keeping import BYPASSES, Bypass, as_array, differences
+from cosa.model.layer import TENSORS, Dim, Layer
+from cosa.model.mapping_rules import MappingRules
+from cosa.model.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
+from cosa.model.validity import require_room
 
 OBJECTIVES = ("latency", "energy", "edp")
 ModelName = Literal["network", "analytical", "published-machine"]
@@ -95,7 +95,7 @@ class _Task:
         self, objective: str, stopped_by: str, value: float, bound: float, notes: Sequence[str], solved: bool = True
     ) -> Provenance:
         """Value and bound, with their gap where there is a bound; `solved`: whether the solver had a part in it."""
-        from cosa.version import version
+        from cosa.common.version import version
 
         gap = max(0.0, value / bound - 1) if bound > 0 else None
         why = {

@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import SPATIAL_AXES, MappingBatch
-from cosa.arch import Architecture
-from cosa.keeping import Keeping, as_array
 from cosa.mappers.arrangements import Layout, arrangements
 from cosa.mappers.nests import split_over_axes
-from cosa.mapping_rules import Block, MappingRules
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import Kind, order
-from cosa.schedule import Loop, ScheduleLevel
-from cosa.workload import DIMS, TENSORS, Dim, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.keeping import Keeping, as_array
+from cosa.model.layer import DIMS, TENSORS, Dim, Tensor
+from cosa.model.mapping_rules import Block, MappingRules
+from cosa.model.schedule import Loop, ScheduleLevel
 
 Array = npt.NDArray[Any]
 

@@ -8,13 +8,13 @@ from itertools import product
 from math import prod
 from typing import Literal
 
-from cosa.arch import Architecture
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import order
 from cosa.mip.space import Factors
-from cosa.schedule import Axis, Loop, ScheduleLevel
-from cosa.workload import DIMS, Dim, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Dim, Layer
+from cosa.model.schedule import Axis, Loop, ScheduleLevel
 
 STAYING_ORDERS: tuple[tuple[Dim, ...], ...] = (("R", "S", "C"), ("P", "Q", "N"), ("K",))
 """Innermost loops that leave outputs, weights or inputs where they are."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosa.arch import Architecture
-from cosa.errors import InfeasibleError, InputError, SolverError
-from cosa.keeping import as_array
+from cosa.common.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers.least import Parallel
 from cosa.mappers.neighbours import Array, Neighbourhood, Point
 from cosa.mip.factors import prime_factors
-from cosa.workload import DIMS, Dim, Layer
+from cosa.model.arch import Architecture
+from cosa.model.keeping import as_array
+from cosa.model.layer import DIMS, Dim, Layer
 
 if TYPE_CHECKING:
     from cosa.analytical.batch import BatchEvaluator

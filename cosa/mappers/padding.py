@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from cosa.arch import Architecture
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from cosa.mip.factors import prime_factors
-from cosa.schedule import ScheduleLevel
-from cosa.workload import DIMS, Dim, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Dim, Layer
+from cosa.model.schedule import ScheduleLevel
 
 _PADDING_CHOICES = 3
 _FEW_BUSY = 0.5

@@ -13,7 +13,6 @@ import time
 import numpy as np
 
 from cosa.analytical.batch import BatchEvaluator
-from cosa.arch import Architecture
 from cosa.mappers.search import (
     Budget,
     Found,
@@ -27,8 +26,9 @@ from cosa.mappers.search import (
     run_tasks,
 )
 from cosa.mappers.space import MapSpace, stream
-from cosa.schedule import Schedule, StoppedBy
-from cosa.workload import Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule, StoppedBy
 
 SAMPLES = 5
 SAMPLES_A_TURN = 2000

@@ -6,13 +6,13 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cosa.errors import InputError, nearest_of
+from cosa.common.errors import InputError, nearest_of
 
 if TYPE_CHECKING:
-    from cosa.arch import Architecture
     from cosa.mappers.search import Budget
-    from cosa.schedule import Schedule
-    from cosa.workload import Layer
+    from cosa.model.arch import Architecture
+    from cosa.model.layer import Layer
+    from cosa.model.schedule import Schedule
 
 SEARCHES = ("random", "hybrid", "evolutionary", "exhaustive")
 PROGRAMS = ("cosa", "machine")

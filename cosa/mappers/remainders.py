@@ -18,16 +18,16 @@ import numpy as np
 
 from cosa.analytical.cut import CutNest
 from cosa.analytical.cut_evaluation import evaluate_cut
-from cosa.arch import Architecture
-from cosa.keeping import Keeping
 from cosa.mappers.confirm import confirm, value_of
 from cosa.mappers.figures import Figures, padded_size
 from cosa.mappers.least import least
 from cosa.mappers.neighbours import Neighbourhood, Point
 from cosa.mip.factors import prime_factors
-from cosa.schedule import Provenance, Schedule, ScheduleTiming
-from cosa.validity import violations
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.keeping import Keeping
+from cosa.model.layer import DIMS, TENSORS, Layer
+from cosa.model.schedule import Provenance, Schedule, ScheduleTiming
+from cosa.model.validity import violations
 
 PAD_PERCENT = 15.0
 """By how much the program may pad for the second of the schedules that the descent starts from."""
@@ -122,8 +122,8 @@ def with_remainders(
     ------
     As `cosa.mappers.machine.map_layer`.
     """
+    from cosa.common.version import version
     from cosa.mappers.machine import map_layer
-    from cosa.version import version
 
     started = time.perf_counter()
     found = []

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
-from cosa.arch import Architecture
-from cosa.errors import InfeasibleError, InputError, nearest_of
+from cosa.common.errors import InfeasibleError, InputError, nearest_of
 from cosa.mappers.confirm import confirm, figures_of, value_of
-from cosa.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming, Search, StoppedBy
-from cosa.validity import extents, require_room, require_valid
-from cosa.workload import DIMS, Dim, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Dim, Layer
+from cosa.model.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming, Search, StoppedBy
+from cosa.model.validity import extents, require_room, require_valid
 
 Array = npt.NDArray[Any]
 Cost = tuple[float, float]
@@ -215,7 +215,7 @@ def finish(
     InfeasibleError: there is none; the message names the constraints that tilings break most.
     KeyboardInterrupt: Ctrl-C ended the search, and the caller does not want what was found until then.
     """
-    from cosa.version import version
+    from cosa.common.version import version
 
     # What a logical thread without a mapping says is the answer only if none has one.
     reasons = [found.stopped_by for found in sorted(founds, key=lambda found: not found.pool)]

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import BatchEvaluator, MappingBatch
-from cosa.arch import Architecture
 from cosa.mip.factors import prime_factors
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, TENSORS, Layer
 
 Array = npt.NDArray[Any]
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from math import log2, prod
 from typing import Any
 
-from cosa.arch import Architecture
 from cosa.mip.objective import OBJECTIVES, Term, Weights
 from cosa.mip.quantities import (
     KINDS,
@@ -25,7 +24,8 @@ from cosa.mip.quantities import (
 )
 from cosa.mip.space import Factors, Space
 from cosa.mip.spans import published_halo
-from cosa.workload import DIMS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Dim, Layer, Tensor
 
 
 class Program(Space):

@@ -23,16 +23,16 @@ from typing import Any
 
 from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
 from cosa.analytical.footprint import box_words, touched_words
-from cosa.arch import Architecture
-from cosa.keeping import Keeping
-from cosa.mapping_rules import MappingRules
 from cosa.mip.keeps import Keeps
 from cosa.mip.links import Links
 from cosa.mip.orders import Orders, Rule
 from cosa.mip.powers import Power
 from cosa.mip.quantities import Expression
 from cosa.mip.space import Space
-from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.keeping import Keeping
+from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.model.mapping_rules import MappingRules
 
 _SHARE_STEPS = (1, 2, 3, 4, 6)
 """Logs of (words / distinct words) from which on the reads of outputs are known better."""

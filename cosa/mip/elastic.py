@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from math import log2, prod
 from typing import Any
 
-from cosa.arch import Architecture
-from cosa.mapping_rules import MappingRules
 from cosa.mip.powers import Power
 from cosa.mip.space import Space
-from cosa.workload import DIMS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Dim, Layer, Tensor
+from cosa.model.mapping_rules import MappingRules
 
 _LARGEST_FANOUT = 2**24
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cosa.keeping import Keeping, as_array
 from cosa.mip.quantities import Expression
 from cosa.mip.space import Space
-from cosa.workload import TENSORS, Tensor
+from cosa.model.keeping import Keeping, as_array
+from cosa.model.layer import TENSORS, Tensor
 
 
 class Keeps:

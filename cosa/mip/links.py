@@ -31,7 +31,7 @@ from typing import Any
 from cosa.mip.orders import GROUPS, Orders
 from cosa.mip.quantities import Axis, Expression, Kind, sliding_axes
 from cosa.mip.space import Space
-from cosa.workload import DIMS, RELEVANT, Dim, Tensor
+from cosa.model.layer import DIMS, RELEVANT, Dim, Tensor
 
 MOST_UNEVEN = 9 / 4
 """Instances of the largest group over those of an average one, on one axis, at most.

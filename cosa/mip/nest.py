@@ -12,12 +12,12 @@ from itertools import product
 from math import log2, prod
 
 from cosa.analytical.footprint import box_words, window_span
-from cosa.arch import Architecture
 from cosa.mip.factors import prime_factors
 from cosa.mip.objective import OBJECTIVES, Weights
 from cosa.mip.quantities import KINDS, Axis, Kind, Rules, halo_level, log_stride, sliding_axes
-from cosa.schedule import ScheduleLevel
-from cosa.workload import DIMS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Dim, Layer, Tensor
+from cosa.model.schedule import ScheduleLevel
 
 
 @dataclass(frozen=True)

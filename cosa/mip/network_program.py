@@ -14,15 +14,15 @@ from typing import Any
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import CHAIN_EXPONENT, busiest_link_share, waits_for_tiles
 from cosa.analytical.traffic import word_bits
-from cosa.arch import Architecture
-from cosa.keeping import Keeping
-from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import APART, AnalyticalProgram
 from cosa.mip.orders import Rule
 from cosa.mip.pe_words import PeWords, log_tile
 from cosa.mip.powers import has_variables
 from cosa.mip.quantities import Expression
-from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.keeping import Keeping
+from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.model.mapping_rules import MappingRules
 
 _NEVER = -60.0
 _OFFSET = 8.0

@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cosa.analytical.constants import Fit
-from cosa.arch import Architecture
-from cosa.errors import InputError, nearest_of
-from cosa.files import WHOLE, FileModel
+from cosa.common.errors import InputError, nearest_of
+from cosa.common.files import WHOLE, FileModel
 from cosa.mip.quantities import KINDS, Expression, Quantities, sliding_axes
-from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Tensor
 
 _WEIGHT_BUFFER_BONUS = 1.01
 _TRAFFIC_SHADE = 0.99

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from cosa.mip.quantities import Axis, Expression, sliding_axes
 from cosa.mip.space import Space
 from cosa.mip.spans import axis_span, log_touched, shared_positions, touched_positions
-from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Tensor
+from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Tensor
 
 GROUPS: dict[Tensor, tuple[Dim, ...]] = {"weights": ("P", "Q", "N"), "inputs": ("K",), "outputs": ("R", "S", "C")}
 """Loops that leave a tensor where it is."""

@@ -18,7 +18,7 @@ from typing import Any
 from cosa.mip.aggregated import Program
 from cosa.mip.quantities import KINDS, Expression, Kind
 from cosa.mip.space import Factors
-from cosa.workload import DIMS, TENSORS, Dim, Tensor
+from cosa.model.layer import DIMS, TENSORS, Dim, Tensor
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from cosa.mip.orders import Orders
 from cosa.mip.quantities import Expression, sliding_axes
 from cosa.mip.space import Space
 from cosa.mip.spans import log_touched
-from cosa.workload import DIMS, RELEVANT, Dim, Tensor
+from cosa.model.layer import DIMS, RELEVANT, Dim, Tensor
 
 _NEVER = -60.0
 

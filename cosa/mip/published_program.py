@@ -27,11 +27,11 @@ from cosa.analytical.published_machine import (
     resources,
 )
 from cosa.analytical.traffic import word_bits
-from cosa.arch import Architecture
-from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.quantities import KINDS, Expression
-from cosa.workload import DIMS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Dim, Layer, Tensor
+from cosa.model.mapping_rules import MappingRules
 
 _NEVER = -60.0
 

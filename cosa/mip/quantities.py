@@ -12,9 +12,9 @@ from fractions import Fraction
 from math import log2
 from typing import Any, Literal, Protocol
 
-from cosa.arch import Architecture, Level
-from cosa.errors import InputError, nearest_of
-from cosa.workload import RELEVANT, Dim, Layer, Tensor
+from cosa.common.errors import InputError, nearest_of
+from cosa.model.arch import Architecture, Level
+from cosa.model.layer import RELEVANT, Dim, Layer, Tensor
 
 Kind = Literal["temporal", "spatial"]
 KINDS: tuple[Kind, ...] = ("temporal", "spatial")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from cosa.errors import SolverError
+from cosa.common.errors import SolverError
 
 SolverStatus = Literal[
     "optimal", "time_limit", "no_solution_in_time", "infeasible", "unbounded", "interrupted", "failed"

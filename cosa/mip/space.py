@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from math import log2, prod
 from typing import Any
 
-from cosa.arch import Architecture, Limit
-from cosa.mapping_rules import MappingRules, ProductRule
 from cosa.mip.factors import prime_factors
 from cosa.mip.quantities import KINDS, Axis, Expression, Kind, sliding_axes
 from cosa.mip.spans import ExtentTable, extent_table, log_span
-from cosa.workload import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.model.arch import Architecture, Limit
+from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
+from cosa.model.mapping_rules import MappingRules, ProductRule
 
 CountKey = tuple[int, Dim, int, Kind]
 """(level, dimension, prime, kind)"""

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from math import prod
 
 from cosa.analytical.footprint import box_words
-from cosa.errors import InputError
-from cosa.schedule import Loop, Schedule
-from cosa.validity import extents
-from cosa.workload import TENSORS, Dim, Tensor
-from nocsim.dataflow import ReductionTree, all_indices
+from cosa.common.errors import InputError
+from cosa.model.layer import TENSORS, Dim, Tensor
+from cosa.model.schedule import Loop, Schedule
+from cosa.model.validity import extents
+from nocsim.machine.dataflow import ReductionTree, all_indices
 from nocsim.published.transactions import Operation, Transaction
 
 RELEVANT: dict[Tensor, frozenset[Dim]] = {

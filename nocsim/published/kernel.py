@@ -15,10 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from cosa.common.compile_cache import compiled, compiled_helper
 from dram import dramsim2_kernel as memory
 from dram import queues_kernel as queues
-from dram.compile import compiled, compiled_helper
-from nocsim.kernel import mesh as k
+from nocsim.mesh import kernel as k
 
 Ints = k.Int64s
 Arrays = tuple[Any, ...]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from cosa.analytical.constants import PublishedConstants
-from cosa.arch import Architecture
-from cosa.errors import InputError, SolverError
-from cosa.schedule import Loop, Schedule
-from cosa.workload import Dim, Layer
-from nocsim.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
+from cosa.common.errors import InputError, SolverError
+from cosa.model.arch import Architecture
+from cosa.model.layer import Dim, Layer
+from cosa.model.schedule import Loop, Schedule
+from nocsim.experiments.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
 
 PUBLISHED_VARIANTS: dict[str, dict[str, float]] = {
     "machine": {},
@@ -86,7 +86,7 @@ def published_portfolio(
     """
     from cosa.analytical.published_machine import published_rules, require_published
     from cosa.api import find_architecture, find_constants, find_layer
-    from cosa.mapping_rules import MappingRules
+    from cosa.model.mapping_rules import MappingRules
 
     found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
     require_published(found_layer, found_architecture)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from cosa.errors import CosaError
-from cosa.schedule import Schedule
+from cosa.common.errors import CosaError
+from cosa.model.schedule import Schedule
 from nocsim.published.generator import PublishedDataflow
 from nocsim.published.replay import replay_transactions
 from nocsim.published.transactions import read_transactions, time_lines, transaction_lines

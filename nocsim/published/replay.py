@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from nocsim.errors import SimulationError
-from nocsim.kernel.mesh import CYCLE
-from nocsim.mesh_state import MeshState
+from nocsim.mesh.kernel import CYCLE
+from nocsim.mesh.stall import describe
+from nocsim.mesh.state import MeshState
+from nocsim.mesh.topology import Topology
 from nocsim.published import kernel as k
 from nocsim.published.transactions import Times, Transaction
-from nocsim.stall import describe
-from nocsim.topology import Topology
 
 if TYPE_CHECKING:
     from dram.channel import Channel

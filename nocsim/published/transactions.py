@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from cosa.errors import InputError
-from cosa.files import read_text, write_atomic
+from cosa.common.errors import InputError
+from cosa.common.files import read_text, write_atomic
 
 Operation = Literal["unicast", "multicast", "compute"]
 _NUMBERED: tuple[Operation, ...] = ("unicast", "multicast", "compute")

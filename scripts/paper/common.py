@@ -21,15 +21,15 @@ from statistics import geometric_mean
 from typing import Any
 
 from cosa.api import find_architecture
-from cosa.arch import Architecture
-from cosa.errors import CosaError, InfeasibleError, SolverError
-from cosa.files import write_atomic
-from cosa.layer_pool import LayerProgress, run_layers
-from cosa.networks import FOUR_NETWORKS, Network, NetworkLayer, load_network
-from cosa.result_cache import content_key, read_cached, write_cached
-from cosa.schedule import Schedule
-from cosa.workload import Layer
-from nocsim.network_run import source_digest
+from cosa.common.errors import CosaError, InfeasibleError, SolverError
+from cosa.common.files import write_atomic
+from cosa.common.layer_pool import LayerProgress, run_layers
+from cosa.common.result_cache import content_key, read_cached, write_cached
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.networks import FOUR_NETWORKS, Network, NetworkLayer, load_network
+from cosa.model.schedule import Schedule
+from nocsim.experiments.network_run import source_digest
 
 HERE = Path(__file__).parent
 QUICK_LAYERS = (
@@ -181,7 +181,7 @@ def simulated(text: str, seconds: float, results: Path) -> dict[str, Any]:
     reached, or the bound of the schedule. With more seconds only what was given up is simulated again.
     """
     import nocsim
-    from nocsim.simulated_search import machine_bound
+    from nocsim.experiments.simulated_search import machine_bound
 
     schedule = Schedule.model_validate_json(text)
     what = ["paper", "simulation", schedule.content_hash, source_digest()]

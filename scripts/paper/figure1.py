@@ -17,7 +17,7 @@ from pictures import save
 
 from cosa.api import find_architecture
 from cosa.mappers import broken_shares
-from cosa.workload import Layer
+from cosa.model.layer import Layer
 
 LAYER, ARCHITECTURE, BLOCK = "resnet50:input.83", "simba_4x4", 1000
 
@@ -76,7 +76,7 @@ def work(plan: Plan) -> None:
     best = mapped(layer, find_architecture(ARCHITECTURE), certified(plan, "latency", "analytical"), 0, plan.results)
     ours |= {"worst / certified": max(cycles) / best["cycles"], "best / certified": min(cycles) / best["cycles"]}
     compare(plan, "figure1", ours)
-    from nocsim.pictures import new_figure
+    from nocsim.result.pictures import new_figure
 
     figure = new_figure(5.5, 3.4)
     axes = figure.add_subplot()

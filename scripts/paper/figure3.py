@@ -16,7 +16,7 @@ from orders import Factors, certified_row, nest_of, row_of, spread
 from pictures import bars
 
 from cosa.api import find_architecture
-from cosa.workload import Dim
+from cosa.model.layer import Dim
 
 LAYER = "resnet50:input.83"
 INNER: dict[str, tuple[Factors, Factors]] = {

@@ -18,7 +18,7 @@ from orders import Factors, certified_row, nest_of, row_of, splits, spread
 from pictures import bars
 
 from cosa.api import find_architecture
-from cosa.workload import Dim, Layer
+from cosa.model.layer import Dim, Layer
 
 LAYER = Layer(name="1x1 of 256 to 1024", R=1, S=1, P=16, Q=16, C=256, K=1024, N=1)
 INNER: dict[str, tuple[Factors, Factors]] = {

@@ -28,9 +28,9 @@ from pictures import legend_beside, save
 
 import cosa
 from cosa.api import find_architecture
-from cosa.errors import CosaError
-from cosa.schedule import Schedule
-from cosa.workload import Layer
+from cosa.common.errors import CosaError
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule
 
 LAYER, ARCHITECTURE = "resnet50:input.138", "simba_4x4"
 
@@ -58,7 +58,7 @@ def work(plan: Plan) -> None:
 
 
 def draw(plan: Plan, terms: dict[str, dict[str, float]]) -> None:
-    from nocsim.pictures import new_figure
+    from nocsim.result.pictures import new_figure
 
     figure = new_figure(5.5, 3.6)
     axes = figure.add_subplot()

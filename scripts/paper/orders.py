@@ -9,12 +9,12 @@ from typing import Any
 
 from common import Plan, certified, mapped, simulated
 
-from cosa.arch import Architecture
-from cosa.errors import CosaError
-from cosa.schedule import Axis, Loop, Provenance, Schedule, ScheduleLevel
-from cosa.validity import violations
-from cosa.version import version
-from cosa.workload import Dim, Layer
+from cosa.common.errors import CosaError
+from cosa.common.version import version
+from cosa.model.arch import Architecture
+from cosa.model.layer import Dim, Layer
+from cosa.model.schedule import Axis, Loop, Provenance, Schedule, ScheduleLevel
+from cosa.model.validity import violations
 
 Factors = Mapping[Dim, int]
 MESH_LEVEL = "GlobalBuffer"

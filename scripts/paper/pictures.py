@@ -23,7 +23,7 @@ def bars(
     logarithmic: bool = False,
 ) -> None:
     """Groups of bars with a legend: {group: {series: height}}."""
-    from nocsim.pictures import new_figure
+    from nocsim.result.pictures import new_figure
 
     series = list(dict.fromkeys(name for heights in groups.values() for name in heights))
     figure = new_figure(max(6.0, 2.4 + 0.28 * len(groups) * len(series)), 3.6)
@@ -48,7 +48,7 @@ def legend_beside(axes: Axes) -> None:
 
 def save(figure: Figure, path: Path) -> None:
     """Write a picture."""
-    from nocsim.pictures import save_figure
+    from nocsim.result.pictures import save_figure
 
     path.parent.mkdir(parents=True, exist_ok=True)
     save_figure(figure, path)

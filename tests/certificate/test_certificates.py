@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 import cosa
-from cosa.arch import Architecture
-from cosa.constraints import Constraints
-from cosa.errors import InfeasibleError, InternalError
+from cosa.common.errors import InfeasibleError, InternalError
 from cosa.mappers import certified
 from cosa.mappers.confirm import confirm
 from cosa.mappers.machine import map_front, map_layer, map_pool
-from cosa.schedule import Schedule
-from cosa.workload import Layer
+from cosa.model.arch import Architecture
+from cosa.model.constraints import Constraints
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule
 from tests.certificate.accounting import evaluate
 from tests.certificate.enumerator import OBJECTIVES, TooManyNestsError, best
 from tests.certificate.generator import KINDS, Pair, generate, pairs, splits

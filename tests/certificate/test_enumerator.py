@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from cosa.analytical.evaluation import evaluate_timeloop
-from cosa.arch import Architecture
-from cosa.constraints import Constraints
-from cosa.mapping_rules import MappingRules
-from cosa.schedule import ScheduleLevel, check_nest
-from cosa.validity import violations
-from cosa.workload import Layer
+from cosa.model.arch import Architecture
+from cosa.model.constraints import Constraints
+from cosa.model.layer import Layer
+from cosa.model.mapping_rules import MappingRules
+from cosa.model.schedule import ScheduleLevel, check_nest
+from cosa.model.validity import violations
 from tests.certificate.accounting import TENSORS, Machine, Work, evaluate
 from tests.certificate.enumerator import OBJECTIVES, Enumerator, TooManyNestsError, best
 from tests.certificate.generator import KINDS, Pair, generate, pairs

@@ -16,15 +16,15 @@ import numpy as np
 
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
-from cosa.arch import Architecture
-from cosa.constraints import Constraints
-from cosa.keeping import Keeping
 from cosa.mappers.figures import NetworkModel, fix_counts, free_counts
 from cosa.mappers.neighbours import Point
-from cosa.mapping_rules import MappingRules
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.solver import solve
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.constraints import Constraints
+from cosa.model.keeping import Keeping
+from cosa.model.layer import DIMS, TENSORS, Layer
+from cosa.model.mapping_rules import MappingRules
 from tests.certificate.enumerator import Enumerator
 from tests.nocsim.nests import random_architecture
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from itertools import pairwise, product
 
-from cosa.schedule import Schedule
+from cosa.model.schedule import Schedule
 
 Words = frozenset[tuple[int, ...]]
 MAC = -1

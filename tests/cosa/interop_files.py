@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from cosa.interop.facts import facts_of
 from cosa.interop.timeloop_files import parse_timeloop
 from cosa.interop.timeloop_model import TimeloopFile

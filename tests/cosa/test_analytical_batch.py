@@ -13,11 +13,11 @@ import pytest
 from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
 from cosa.analytical.evaluation import evaluate
 from cosa.api import find_architecture, find_layer
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.schedule import Schedule, ScheduleLevel
-from cosa.validity import violations
-from cosa.workload import TENSORS, Layer
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import TENSORS, Layer
+from cosa.model.schedule import Schedule, ScheduleLevel
+from cosa.model.validity import violations
 from scripts.bench_analytical import random_mappings
 from tests.cosa.test_analytical_exact import small_schedule
 from tests.nocsim.nests import random_schedule

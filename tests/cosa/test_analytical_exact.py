@@ -9,9 +9,9 @@ import pytest
 
 from cosa.analytical.exact import exact
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, TENSORS, Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from tests.cosa.exact_oracle import Walk
 from tests.nocsim.nests import random_schedule
 

@@ -12,16 +12,16 @@ import cosa
 from cosa.analytical.loads import DramData, bound, dram_accesses, flits, loads
 from cosa.analytical.routes import endpoint, multicast_links, reduction_order, xy_links
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture, load_architecture
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.workload import Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from nocsim import simulate
-from nocsim.accelerator import Accelerator
-from nocsim.dataflow import ReductionTree
-from nocsim.dram_setup import clocks_per_core_cycle, dram_config
-from nocsim.network import Packetiser
-from nocsim.routing import multicast_tree, unicast_route
-from nocsim.topology import LinkKind, Topology
+from nocsim.machine.accelerator import Accelerator
+from nocsim.machine.dataflow import ReductionTree
+from nocsim.machine.dram_setup import clocks_per_core_cycle, dram_config
+from nocsim.machine.network import Packetiser
+from nocsim.mesh.routing import multicast_tree, unicast_route
+from nocsim.mesh.topology import LinkKind, Topology
 from tests.nocsim.nests import architecture, random_schedule
 
 

@@ -13,7 +13,7 @@ import pytest
 from cosa.analytical.boxes import NestView, group_sizes, new_words
 from cosa.analytical.reference import analytical_cases, first_difference
 from cosa.analytical.timeloop import counts, network, visits
-from cosa.workload import TENSORS, Layer
+from cosa.model.layer import TENSORS, Layer
 from tests.cosa.test_analytical_exact import small_schedule
 from tests.nocsim.nests import random_schedule
 

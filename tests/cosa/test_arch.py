@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from cosa.arch import Architecture, architecture_names, load_architecture
-from cosa.errors import InputError
-from cosa.noc import parse_mesh
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture, architecture_names, load_architecture
+from cosa.model.noc import parse_mesh
 
 Data = dict[str, Any]
 LARGEST = 2**31

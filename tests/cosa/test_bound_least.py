@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cosa.arch import Architecture
-from cosa.keeping import Keeping
 from cosa.mappers.least import least, least_cycles, least_energy_pj, most_parallel
-from cosa.workload import Layer
+from cosa.model.arch import Architecture
+from cosa.model.keeping import Keeping
+from cosa.model.layer import Layer
 from tests.certificate.enumerator import Enumerator
 from tests.cosa.bound_cases import level, machine, sizes
 

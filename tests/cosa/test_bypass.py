@@ -17,17 +17,17 @@ from cosa.analytical.loads import loads
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.analytical.routes import endpoint
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture, load_architecture
-from cosa.constraints import Constraints
-from cosa.errors import InfeasibleError, InputError
+from cosa.common.errors import InfeasibleError, InputError
 from cosa.mappers.certified import Search
 from cosa.mappers.figures import AnalyticalModel, NetworkModel
 from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Point, Points
 from cosa.mappers.opening import outermost_only
-from cosa.networks import load_network
-from cosa.schedule import Schedule
-from cosa.workload import TENSORS, Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.constraints import Constraints
+from cosa.model.layer import TENSORS, Layer
+from cosa.model.networks import load_network
+from cosa.model.schedule import Schedule
 from tests.cosa.test_machine_program import (
     at_tiling,
     every_tiling,

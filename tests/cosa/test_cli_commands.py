@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cosa.arch import Architecture, architecture_names, load_architecture
 from cosa.mip.nest import breakdown
 from cosa.mip.quantities import Rules
-from cosa.networks import load_network, network_names
-from cosa.schedule import Schedule
-from cosa.workload import TENSORS, Layer
+from cosa.model.arch import Architecture, architecture_names, load_architecture
+from cosa.model.layer import TENSORS, Layer
+from cosa.model.networks import load_network, network_names
+from cosa.model.schedule import Schedule
 
 if TYPE_CHECKING:
     from tests.conftest import Ran
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def start(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, its output not a terminal."""
     environment = {**os.environ, **options.pop("env", {})}
-    command = [sys.executable, "-m", "cosa.cli", *argv]
+    command = [sys.executable, "-m", "cosa.commands.main", *argv]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, **options)
 
 
@@ -292,7 +292,7 @@ def test_interruption(cosa: Cosa, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cosa.listing.networks", interrupt)
+    monkeypatch.setattr("cosa.commands.listing.networks", interrupt)
     cosa("networks").assert_error("interrupted", code=130)
 
 
@@ -318,7 +318,7 @@ def test_a_terminal_that_lacks_a_letter(schedule: Schedule, tmp_path: Path) -> N
 
 
 def test_a_reader_that_stops_reading() -> None:
-    command = f"'{sys.executable}' -m cosa.cli schema schedule | head -n 1; echo ${{PIPESTATUS[0]}}"
+    command = f"'{sys.executable}' -m cosa.commands.main schema schedule | head -n 1; echo ${{PIPESTATUS[0]}}"
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert (ran.stdout, ran.stderr) == ("{\n0\n", "")
 
@@ -326,7 +326,7 @@ def test_a_reader_that_stops_reading() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_an_output_that_is_full() -> None:
     with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-m", "cosa.cli", "networks"]
+        command = [sys.executable, "-m", "cosa.commands.main", "networks"]
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert "standard output: cannot be written" in ran.stderr
@@ -336,7 +336,7 @@ def test_the_solver_is_not_loaded_for_small_commands() -> None:
     code = """
 import sys, cosa
 assert not [name for name in sys.modules if name.split('.')[0] in ('pydantic', 'yaml', 'typer', 'pyomo')]
-from cosa.cli import main
+from cosa.commands.main import main
 main(['networks'])
 loaded = {name.split('.')[0] for name in sys.modules}
 assert not loaded & {'pyomo', 'highspy', 'numpy', 'numba', 'simpy', 'networkx', 'nocsim', 'dram'}, loaded
@@ -362,7 +362,7 @@ import cosa
 for name in cosa.__all__:
     assert callable(getattr(cosa, name)), name
 assert set(cosa.__all__) <= set(dir(cosa))
-from cosa.schedule import Schedule
+from cosa.model.schedule import Schedule
 from cosa import schedule, Schedule as Again
 assert Schedule is Again and callable(schedule) and callable(cosa.schedule)
 try:
@@ -374,7 +374,7 @@ try:
 except AttributeError as error:
     assert 'nothing' in str(error)
 """
-    for first in ("", "import cosa.schedule\n", "from cosa import schedule\n"):
+    for first in ("", "import cosa.model.schedule\n", "from cosa import schedule\n"):
         ran = subprocess.run([sys.executable, "-c", first + code], capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
 

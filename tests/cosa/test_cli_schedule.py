@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cosa as api
-from cosa.arch import load_architecture
-from cosa.errors import InfeasibleError, SolverError
-from cosa.schedule import Schedule
+from cosa.common.errors import InfeasibleError, SolverError
+from cosa.model.arch import load_architecture
+from cosa.model.schedule import Schedule
 
 if TYPE_CHECKING:
     from tests.conftest import Ran

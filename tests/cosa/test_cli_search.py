@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cosa.schedule import Schedule
+from cosa.model.schedule import Schedule
 from tests.conftest import Command
 
 NAMED = ("--network", "resnet50", "--layer", "3356")
@@ -95,7 +95,17 @@ def test_a_layer_that_fits_nowhere(cosa: Command, tmp_path: Path) -> None:
 def test_interrupted(tmp_path: Path) -> None:
     """Ctrl-C: within a second or so the best so far is there, marked."""
     path = tmp_path / "out.json"
-    command = [sys.executable, "-m", "cosa.cli", "schedule", *NAMED, "--mapper", "random", "--samples", "999999999"]
+    command = [
+        sys.executable,
+        "-m",
+        "cosa.commands.main",
+        "schedule",
+        *NAMED,
+        "--mapper",
+        "random",
+        "--samples",
+        "999999999",
+    ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen([*command, "-o", str(path)], stdout=subprocess.PIPE, text=True, env=environment) as process:
         time.sleep(6)

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosa.arch import Architecture, architecture_names, load_architecture
-from cosa.cli import main
-from cosa.constraints import Constraints, constraint_names, load_constraints
-from cosa.errors import InfeasibleError, InputError
+from cosa.commands.main import main
+from cosa.common.errors import InfeasibleError, InputError
 from cosa.mappers.certified import Search
 from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, NetworkModel
 from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Neighbourhood, Point, Points
-from cosa.networks import load_network
-from cosa.validity import require_room
-from cosa.workload import Layer
+from cosa.model.arch import Architecture, architecture_names, load_architecture
+from cosa.model.constraints import Constraints, constraint_names, load_constraints
+from cosa.model.layer import Layer
+from cosa.model.networks import load_network
+from cosa.model.validity import require_room
 from tests.cosa.test_machine_program import every_tiling, meshed_architecture, small_architecture, small_layer
 
 FULL = {"P": 4, "C": 4, "K": 4}

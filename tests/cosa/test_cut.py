@@ -15,14 +15,14 @@ import nocsim
 from cosa.analytical.cut import cut
 from cosa.analytical.cut_evaluation import evaluate_cut
 from cosa.analytical.evaluation import evaluate_exact
-from cosa.arch import load_architecture
-from cosa.errors import InputError
-from cosa.keeping import Keeping
+from cosa.commands.show import summary
+from cosa.common.errors import InputError
 from cosa.mappers.least import least
 from cosa.mappers.machine import map_layer, map_pool
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.show import summary
-from cosa.workload import DIMS, RELEVANT, TENSORS, Layer
+from cosa.model.arch import load_architecture
+from cosa.model.keeping import Keeping
+from cosa.model.layer import DIMS, RELEVANT, TENSORS, Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from tests.cosa.exact_oracle import MAC, Walk, Words
 from tests.cosa.test_analytical_exact import small_schedule
 from tests.cosa.test_machine_program import small_architecture, small_layer

@@ -14,9 +14,9 @@ import cosa as package
 from cosa.analytical.energy import dram_energy_pj, mac_energy_pj, sram_energy_pj, vector_access_energy_pj
 from cosa.analytical.evaluation import evaluate
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InfeasibleError, InputError
-from cosa.schedule import Schedule
+from cosa.common.errors import InfeasibleError, InputError
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.schedule import Schedule
 from tests.conftest import Ran
 
 CONVENTIONS = ("timeloop", "exact")

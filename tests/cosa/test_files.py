@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cosa.errors import InputError, nearest_of, shown
-from cosa.files import read_data, require_writable, write_atomic
-from cosa.workload import Layer
+from cosa.common.errors import InputError, nearest_of, shown
+from cosa.common.files import read_data, require_writable, write_atomic
+from cosa.model.layer import Layer
 
 PLAIN = {"R": 3, "S": 3, "P": 8, "Q": 8, "C": 4, "K": 16, "N": 1}
 YAML = "".join(f"{key}: {value}\n" for key, value in PLAIN.items())

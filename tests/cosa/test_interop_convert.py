@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cosa.arch import Architecture
-from cosa.schedule import Schedule
-from cosa.workload import Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule
 from tests.conftest import Ran
 
 SAMPLES = Path(__file__).parent.parent / "data" / "timeloop_files"
@@ -180,5 +180,7 @@ def test_one_line_for_everything_wrong(cosa: Command, arguments: list[str], part
 
 
 def test_nothing_of_it_loads_before_it_is_asked_for() -> None:
-    code = "import cosa, cosa.cli, sys; sys.exit(any(name.startswith('cosa.interop') for name in sys.modules))"
+    code = (
+        "import cosa, cosa.commands.main, sys; sys.exit(any(name.startswith('cosa.interop') for name in sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

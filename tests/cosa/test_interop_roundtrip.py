@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosa.analytical.footprint import box_words
-from cosa.arch import Architecture
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from cosa.interop.convert import converted, read_inputs
 from cosa.interop.nests import mapping_nest
 from cosa.interop.nouns import architecture_of, schedule_of
@@ -23,9 +22,10 @@ from cosa.interop.problems import CNN_LAYER
 from cosa.interop.roles import layer_of
 from cosa.interop.timeloop_files import all_constraints, parse_timeloop
 from cosa.interop.timeloop_writer import mapping_text, problem_text
-from cosa.schedule import Provenance, Schedule, ScheduleLevel
-from cosa.validity import extents
-from cosa.workload import TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import TENSORS, Layer
+from cosa.model.schedule import Provenance, Schedule, ScheduleLevel
+from cosa.model.validity import extents
 
 SAMPLES = Path(__file__).parent.parent / "data" / "timeloop_files"
 ENDTOEND = Path(__file__).parent.parent / "data" / "endtoend" / "mappings"

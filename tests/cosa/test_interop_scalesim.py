@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cosa.errors import CosaError, InputError
+from cosa.common.errors import CosaError, InputError
 from cosa.interop.scalesim import parse_config, parse_topology, read_topology
 
 HEADER = "Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels, Num Filter, Strides,"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cosa.errors import CosaError, InputError
+from cosa.common.errors import CosaError, InputError
 from cosa.interop.convert import Inputs, converted
 from cosa.interop.facts import facts_of
 from cosa.interop.nests import mapping_nest

@@ -18,8 +18,7 @@ from cosa.analytical.loads import loads
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.analytical.routes import endpoint
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from cosa.mappers.certified import Search
 from cosa.mappers.figures import AnalyticalModel, CostModel, NetworkModel
 from cosa.mappers.machine import map_layer
@@ -27,10 +26,11 @@ from cosa.mappers.neighbours import Neighbourhood, Point, Points
 from cosa.mappers.opening import outermost_only
 from cosa.mappers.padding import padding_choices
 from cosa.mip.factors import prime_factors
-from cosa.networks import load_network
-from cosa.schedule import Loop, Schedule, ScheduleLevel
-from cosa.validity import violations
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import DIMS, Layer
+from cosa.model.networks import load_network
+from cosa.model.schedule import Loop, Schedule, ScheduleLevel
+from cosa.model.validity import violations
 from tests.nocsim.nests import random_architecture
 
 

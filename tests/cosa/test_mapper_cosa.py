@@ -8,17 +8,17 @@ from math import prod
 
 import pytest
 
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InfeasibleError, InputError, SolverError
+from cosa.common.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers import cosa_mip
 from cosa.mappers.cosa_mip import map_layer
 from cosa.mappers.nests import split_over_axes
 from cosa.mip import solver
 from cosa.mip.nest import breakdown
 from cosa.mip.quantities import Rules
-from cosa.networks import load_network
-from cosa.validity import violations
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import DIMS, Layer
+from cosa.model.networks import load_network
+from cosa.model.validity import violations
 
 SIMBA = load_architecture("simba_4x4")
 

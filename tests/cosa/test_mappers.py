@@ -14,14 +14,14 @@ import pytest
 
 from cosa.analytical.batch import BatchEvaluator
 from cosa.api import evaluate
-from cosa.arch import Architecture
-from cosa.errors import InfeasibleError, InputError, SolverError
+from cosa.common.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers import MAPPERS, Budget, broken_shares, kernel, map_layer
 from cosa.mappers.search import Found, Stop, draws_in_vain, run_tasks, shares
 from cosa.mappers.space import MapSpace, stream
-from cosa.schedule import Schedule, Search
-from cosa.validity import violations
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Layer
+from cosa.model.schedule import Schedule, Search
+from cosa.model.validity import violations
 
 SEARCHES = ("random", "hybrid", "evolutionary")
 TINY = (

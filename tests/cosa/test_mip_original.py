@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from cosa.arch import Architecture, load_architecture
 from cosa.mappers.nests import build_nest
 from cosa.mip.aggregated import Program
 from cosa.mip.nest import breakdown, readings
 from cosa.mip.paper import PaperProgram
 from cosa.mip.quantities import Rules
 from cosa.mip.solver import solve
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import DIMS, Layer
 from tests.cosa.original_program import Machine, original_optimum
 
 SMALL = Machine(words=(1, 4, 32, 16, 64), fanouts=(1, 2, 1, 2, 4))

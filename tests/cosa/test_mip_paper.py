@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from cosa.mappers.cosa_mip import map_layer
 from cosa.mappers.nests import build_nest, order_free_levels
 from cosa.mip.aggregated import Program
@@ -20,8 +19,9 @@ from cosa.mip.paper import PaperProgram
 from cosa.mip.quantities import KINDS, Kind, Rules, exact_modes, staying_modes
 from cosa.mip.solver import SolverResult, solve
 from cosa.mip.space import Factors
-from cosa.validity import violations
-from cosa.workload import DIMS, Dim, Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import DIMS, Dim, Layer
+from cosa.model.validity import violations
 
 SIMBA = load_architecture("simba_4x4")
 

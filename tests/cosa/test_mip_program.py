@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosa.analytical.footprint import window_span
-from cosa.arch import load_architecture
 from cosa.mappers.nests import build_nest
 from cosa.mip.aggregated import Program
 from cosa.mip.factors import divisors, prime_factors
 from cosa.mip.nest import NestQuantities, breakdown
 from cosa.mip.quantities import Rules, order, sliding_axes, staying_modes
 from cosa.mip.solver import solve
-from cosa.schedule import Loop, ScheduleLevel
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.model.arch import load_architecture
+from cosa.model.layer import DIMS, TENSORS, Layer
+from cosa.model.schedule import Loop, ScheduleLevel
 
 SIMBA = load_architecture("simba_4x4")
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cosa.arch import load_architecture
 from cosa.mip.aggregated import Program
 from cosa.mip.nest import breakdown
 from cosa.mip.quantities import Rules
 from cosa.mip.solver import solve
-from cosa.networks import load_network
-from cosa.schedule import Loop, ScheduleLevel
+from cosa.model.arch import load_architecture
+from cosa.model.networks import load_network
+from cosa.model.schedule import Loop, ScheduleLevel
 
 DATA = Path(__file__).parent.parent / "data" / "cosa"
 PUBLISHED = Rules(as_published=True)

@@ -11,7 +11,7 @@ import time
 import pyomo.core as pyo
 import pytest
 
-from cosa.errors import SolverError
+from cosa.common.errors import SolverError
 from cosa.mip.solver import solve, solver_version
 
 

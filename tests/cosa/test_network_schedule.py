@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import cosa
-from cosa import network_schedule
-from cosa.arch import Architecture
-from cosa.cli import main
-from cosa.errors import CosaError, InputError
-from cosa.files import file_stems
+from cosa.commands.main import main
+from cosa.common.errors import CosaError, InputError
+from cosa.common.files import file_stems
+from cosa.experiments import network_schedule
+from cosa.experiments.network_schedule import SUMMARY, NetworkSchedules, schedule_network
 from cosa.mappers import Budget
-from cosa.network_schedule import SUMMARY, NetworkSchedules, schedule_network
-from cosa.networks import Network, NetworkLayer
-from cosa.schedule import Schedule
+from cosa.model.arch import Architecture
+from cosa.model.networks import Network, NetworkLayer
+from cosa.model.schedule import Schedule
 
 SIMBA = cosa.load_architecture("simba_4x4")
 

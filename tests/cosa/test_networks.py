@@ -8,8 +8,8 @@ from math import prod
 
 import pytest
 
-from cosa.errors import InputError
-from cosa.networks import FOUR_NETWORKS, load_network, network_names
+from cosa.common.errors import InputError
+from cosa.model.networks import FOUR_NETWORKS, load_network, network_names
 
 SIZES = {
     # name: unique layers, occurrences, MACs of all occurrences (summed over the published rows with awk, not by us)
@@ -27,7 +27,7 @@ SIZES = {
 
 
 def published(name: str) -> list[dict[str, str]]:
-    table = (resources.files("cosa.networks") / f"{name}.csv").read_text(encoding="utf-8")
+    table = (resources.files("cosa.model.networks") / f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(table.splitlines()))
 
 

@@ -14,18 +14,18 @@ import cosa
 from cosa.analytical.batch import BatchEvaluator
 from cosa.analytical.evaluation import evaluate_timeloop
 from cosa.api import find_architecture
-from cosa.arch import Architecture
-from cosa.cli import app
-from cosa.errors import InputError
+from cosa.commands.main import app
+from cosa.common.errors import InputError
 from cosa.mappers import map_layer
 from cosa.mappers.figures import AnalyticalModel
 from cosa.mappers.least import least_cycles, most_parallel
 from cosa.mappers.opening import outermost_only
 from cosa.mappers.search import Budget
 from cosa.mip.factors import prime_factors
-from cosa.networks import load_network
-from cosa.validity import violations
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, Layer
+from cosa.model.networks import load_network
+from cosa.model.validity import violations
 from tests.cosa.test_machine_program import LAYERS, exhaustive, small_architecture, small_layer
 
 ANY_FASTEST: dict[str, Any] = {"objective": "latency", "model": "analytical", "settle_ties": False}

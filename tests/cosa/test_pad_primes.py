@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cosa
-from cosa.errors import InputError
+from cosa.common.errors import InputError
 from cosa.mappers.cosa_mip import padded_bounds
 from cosa.mip.factors import prime_factors, smooth_bound
-from cosa.workload import Layer
+from cosa.model.layer import Layer
 
 
 @given(st.integers(1, 3000), st.sampled_from((2, 3, 5, 7, 11, 13, 16, 17, 31, 100)))

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import cosa
-from cosa.arch import load_architecture
-from cosa.cli import main
-from cosa.errors import InputError
-from cosa.schedule import Schedule
-from cosa.show import describe
-from cosa.workload import Layer
+from cosa.commands.main import main
+from cosa.commands.show import describe
+from cosa.common.errors import InputError
+from cosa.model.arch import load_architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule
 
 BIG = Layer(name="small", R=3, S=3, P=8, Q=7, C=8, K=12, N=1, stride_w=2)
 SMALL = BIG.model_copy(update={"P": 7, "K": 11})

@@ -9,10 +9,10 @@ import pytest
 from cosa.analytical.loads import loads
 from cosa.analytical.routes import reduction_order
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.workload import Layer
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from tests.conftest import spatial
 from tests.nocsim.nests import any_schedule, architecture
 

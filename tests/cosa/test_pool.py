@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import cosa
-from cosa.cli import main
-from cosa.errors import InputError
+from cosa.commands.main import main
+from cosa.common.errors import InputError
 from cosa.mappers.figures import AnalyticalModel
 from cosa.mappers.machine import map_front, map_pool
 from cosa.mappers.neighbours import Point, Points
-from cosa.schedule import Schedule
-from cosa.workload import Layer
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule
 from tests.cosa.test_constraints import write_small
 from tests.cosa.test_machine_program import every_tiling, small_architecture, small_layer
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InfeasibleError, InputError
-from cosa.schedule import Schedule
-from cosa.show import describe
-from cosa.validity import require_valid, tile_words, violations
+from cosa.commands.show import describe
+from cosa.common.errors import InfeasibleError, InputError
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.schedule import Schedule
+from cosa.model.validity import require_valid, tile_words, violations
 
 Data = dict[str, Any]
 

@@ -11,15 +11,15 @@ import pytest
 
 import cosa
 from cosa.analytical.batch import BatchEvaluator, MappingBatch
-from cosa.arch import Architecture, load_architecture
-from cosa.cli import main
-from cosa.errors import InfeasibleError
+from cosa.commands.main import main
+from cosa.common.errors import InfeasibleError
 from cosa.mappers.cosa_mip import map_layer
 from cosa.mip.nest import breakdown
 from cosa.mip.quantities import Rules
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.validity import violations
-from cosa.workload import DIMS, Layer
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import DIMS, Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
+from cosa.model.validity import violations
 
 TARGETS = ("eyeriss_like", "gpu_k80", "tpu_128x128")
 LAYERS = {

@@ -13,7 +13,7 @@ import pytest
 
 PARENT = """
 import os, time
-from cosa.worker_pool import worker_processes
+from cosa.common.worker_pool import worker_processes
 
 if __name__ == "__main__":
     with worker_processes(2) as pool:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cosa.analytical.footprint import box_words, touched_on_axis, touched_words, window_span
-from cosa.errors import InputError
-from cosa.workload import DIMS, MAX_BOUND, MAX_MACS, RELEVANT, TENSORS, Layer
+from cosa.common.errors import InputError
+from cosa.model.layer import DIMS, MAX_BOUND, MAX_MACS, RELEVANT, TENSORS, Layer
 
 PLAIN: dict[str, Any] = {"R": 3, "S": 3, "P": 8, "Q": 8, "C": 4, "K": 16, "N": 1}
 small = st.integers(1, 12)

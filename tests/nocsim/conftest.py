@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cosa
-from cosa.schedule import Schedule
+from cosa.model.schedule import Schedule
 
 
 @pytest.fixture(scope="session")

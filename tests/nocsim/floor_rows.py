@@ -8,8 +8,8 @@ from math import prod
 from cosa.analytical.loads import Transfer, flits, transfers
 from cosa.analytical.routes import endpoint, pe_endpoint
 from cosa.analytical.traffic import Residency, Traffic, bytes_of
-from cosa.schedule import Schedule
-from cosa.workload import RELEVANT
+from cosa.model.layer import RELEVANT
+from cosa.model.schedule import Schedule
 
 
 class Rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from nocsim.topology import Port, Topology
+from nocsim.mesh.topology import Port, Topology
 
 
 @dataclass

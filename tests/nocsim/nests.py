@@ -6,9 +6,9 @@ import random
 from math import prod
 from typing import Any
 
-from cosa.arch import Architecture
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.workload import DIMS, TENSORS, Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import DIMS, TENSORS, Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 
 BIG = 1 << 20
 

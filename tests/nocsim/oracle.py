@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from itertools import product
 
-from cosa.schedule import Schedule
+from cosa.model.schedule import Schedule
 
 Words = frozenset[tuple[int, ...]]
 Key = tuple[str, str, str, str]

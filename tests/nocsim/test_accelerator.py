@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 import nocsim
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InfeasibleError, InputError
-from cosa.schedule import Schedule
-from nocsim.accelerator import Accelerator, Parts
-from nocsim.dram_port import DramPort
-from nocsim.global_buffer import GlobalBuffer
-from nocsim.pe import ProcessingElement
-from nocsim.result import Result
+from cosa.common.errors import InfeasibleError, InputError
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.schedule import Schedule
+from nocsim.machine.accelerator import Accelerator, Parts
+from nocsim.machine.dram_port import DramPort
+from nocsim.machine.global_buffer import GlobalBuffer
+from nocsim.machine.pe import ProcessingElement
+from nocsim.result.result import Result
 from tests.nocsim.nests import architecture, random_schedule
 
 ARCHITECTURES = ("cosa2021", "simba_4x4", "simba_4x4_wide", "simba_8x8", "simba_8x_gbuf", "simba_paper")
@@ -84,7 +84,7 @@ def check_cycles(accelerator: Accelerator, result: Result) -> None:
 def run(schedule: Schedule, **options: Any) -> tuple[Accelerator, Result]:
     accelerator = Accelerator(schedule, **options)
     accelerator.run()
-    from nocsim.collect import collect
+    from nocsim.result.collect import collect
 
     return accelerator, collect(accelerator, None)
 

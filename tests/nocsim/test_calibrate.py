@@ -16,12 +16,20 @@ from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.least_squares import nonnegative_least_squares
 from cosa.analytical.network_batch import NetworkEvaluator
-from cosa.arch import Architecture
-from cosa.errors import CosaError
+from cosa.common.errors import CosaError
 from cosa.mip.objective import Weights
-from cosa.workload import Layer
-from nocsim.calibrate import LEAST_RUNS, Sample, benchmark_layer, calibrate, calibrate_published, dram_rate, fitted
-from nocsim.tune_weights import tune_weights
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from nocsim.experiments.calibrate import (
+    LEAST_RUNS,
+    Sample,
+    benchmark_layer,
+    calibrate,
+    calibrate_published,
+    dram_rate,
+    fitted,
+)
+from nocsim.experiments.tune_weights import tune_weights
 from tests.conftest import Command
 
 SMALL = Layer(name="small", R=3, S=3, P=7, Q=7, C=16, K=16, N=1)
@@ -75,8 +83,8 @@ def test_the_dram_counts_where_it_is_slower_than_its_port(simba: Architecture) -
 def small_layers() -> Iterator[None]:
     """Layers that take no time to simulate."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nocsim.calibrate._LEAST_MACS", 200_000)
-        patch.setattr("nocsim.calibrate._MOST_MACS", 1_000_000)
+        patch.setattr("nocsim.experiments.calibrate._LEAST_MACS", 200_000)
+        patch.setattr("nocsim.experiments.calibrate._MOST_MACS", 1_000_000)
         yield
 
 
@@ -136,11 +144,13 @@ def test_the_published_weights_are_those_that_the_cycles_were_made_with(
         terms = {"utilisation": -rng.uniform(5, 20), "compute": rng.uniform(8, 14), "traffic": rng.uniform(30, 60)}
         exponent = 0.2 * terms["utilisation"] + 0.8 * terms["compute"] + 0.1 * terms["traffic"] + number // 4
         samples.append(Sample(f"layer {number // 4}", str(number), {"floor": 1.0}, terms, round(2**exponent * 1000)))
-    monkeypatch.setattr("nocsim.calibrate.simulated", lambda *_, **__: samples)
+    monkeypatch.setattr("nocsim.experiments.calibrate.simulated", lambda *_, **__: samples)
     weights = calibrate_published(simba)
     assert (weights.utilisation, weights.compute, weights.traffic) == pytest.approx((2.5, 10, 1.25), rel=0.01)
     assert weights.fit is not None and weights.fit.standard_deviation < 0.01
-    monkeypatch.setattr("nocsim.calibrate.simulated", lambda *_, **__: [replace(x, cycles=1000) for x in samples])
+    monkeypatch.setattr(
+        "nocsim.experiments.calibrate.simulated", lambda *_, **__: [replace(x, cycles=1000) for x in samples]
+    )
     with pytest.raises(CosaError, match="no term"):
         calibrate_published(simba)
 

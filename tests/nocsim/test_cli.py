@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import nocsim
-from cosa.schedule import Schedule
-from nocsim.cli import main
-from nocsim.conductor import Conductor
+from cosa.model.schedule import Schedule
+from nocsim.commands.main import main
+from nocsim.machine.conductor import Conductor
 
 
 @pytest.fixture

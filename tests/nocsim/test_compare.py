@@ -13,16 +13,16 @@ import pytest
 
 import nocsim as api
 from cosa.api import evaluate
-from cosa.arch import Architecture
 from cosa.mappers import Budget
 from cosa.mappers.registry import candidates
-from cosa.networks import NetworkLayer
-from cosa.schedule import Schedule
-from cosa.workload import Layer
-from nocsim import compare as module
-from nocsim.cli_compare import text
-from nocsim.compare import Comparison, compare
-from nocsim.simulated_search import Limit, machine_bound, simulate_best
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.networks import NetworkLayer
+from cosa.model.schedule import Schedule
+from nocsim.commands.compare import text
+from nocsim.experiments import compare as module
+from nocsim.experiments.compare import Comparison, compare
+from nocsim.experiments.simulated_search import Limit, machine_bound, simulate_best
 from tests.conftest import Command
 
 

@@ -10,16 +10,16 @@ import simpy
 
 import cosa
 import nocsim
-from cosa.arch import Architecture
-from cosa.schedule import Schedule
+from cosa.model.arch import Architecture
+from cosa.model.schedule import Schedule
 from dram.channel import READ, WRITE
 from dram.devices import load_device
 from dram.system import DramSystem
-from nocsim import report
-from nocsim.conductor import Conductor
-from nocsim.dram_port import AddressLayout
-from nocsim.memory import DramMemory
-from nocsim.result import Result
+from nocsim.machine.conductor import Conductor
+from nocsim.machine.dram_port import AddressLayout
+from nocsim.machine.memory import DramMemory
+from nocsim.result import report
+from nocsim.result.result import Result
 
 
 @pytest.fixture(scope="module")

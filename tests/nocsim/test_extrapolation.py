@@ -11,23 +11,23 @@ import pytest
 
 import nocsim
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture, load_architecture
 from cosa.mappers import map_layer
 from cosa.mappers.search import Budget
-from cosa.networks import load_network
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.workload import Dim, Layer
-from nocsim.accelerator import Accelerator
-from nocsim.accounts import accounts, scaled
-from nocsim.collect import collect
-from nocsim.dataflow import Odometer, fetches, visits
-from nocsim.estimate import MARGIN, Error, shift, standard_error, windows_for
-from nocsim.extrapolate import Machine, run
-from nocsim.limits import Limits
-from nocsim.report import text
-from nocsim.result import Result
-from nocsim.sampling import _SETTLING_LATENCY_CYCLES as SETTLING_LATENCY_CYCLES
-from nocsim.sampling import Plan, Sampler, settling_cycles
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import Dim, Layer
+from cosa.model.networks import load_network
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
+from nocsim.machine.accelerator import Accelerator
+from nocsim.machine.dataflow import Odometer, fetches, visits
+from nocsim.machine.extrapolate import Machine, run
+from nocsim.machine.limits import Limits
+from nocsim.machine.sampling import _SETTLING_LATENCY_CYCLES as SETTLING_LATENCY_CYCLES
+from nocsim.machine.sampling import Plan, Sampler, settling_cycles
+from nocsim.result.accounts import accounts, scaled
+from nocsim.result.collect import collect
+from nocsim.result.estimate import MARGIN, Error, shift, standard_error, windows_for
+from nocsim.result.report import text
+from nocsim.result.result import Result
 from tests.nocsim.nests import architecture, random_schedule
 
 DATA = Path(__file__).parents[1] / "data" / "nocsim"
@@ -42,7 +42,7 @@ CASES = (("PKC", ["inputs"]), ("PCK", ["inputs", "outputs"]))
 def settles_soon() -> Iterator[None]:
     """The small machines here fall into step soon, and their schedules are too short to wait for long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nocsim.sampling._SETTLING_LATENCY_CYCLES", 200)
+        patch.setattr("nocsim.machine.sampling._SETTLING_LATENCY_CYCLES", 200)
         yield
 
 
@@ -295,7 +295,7 @@ def test_the_dram_counts_what_was_asked_of_it(seed: int) -> None:
 
 @pytest.fixture
 def settles_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nocsim.sampling._SETTLING_LATENCY_CYCLES", SETTLING_LATENCY_CYCLES)
+    monkeypatch.setattr("nocsim.machine.sampling._SETTLING_LATENCY_CYCLES", SETTLING_LATENCY_CYCLES)
 
 
 @pytest.mark.slow

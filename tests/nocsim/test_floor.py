@@ -12,14 +12,14 @@ import nocsim
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
-from cosa.arch import Architecture
 from cosa.mappers.figures import NetworkModel
 from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Point
 from cosa.mappers.opening import outermost_only
 from cosa.mappers.polish import SCORES
-from cosa.schedule import Provenance, Schedule
-from cosa.workload import Layer
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Provenance, Schedule
 from tests.nocsim.nests import random_schedule
 
 LOADS_ONLY = Constants(cycles_per_step=0.0).floor_alone()

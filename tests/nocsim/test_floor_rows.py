@@ -12,8 +12,8 @@ import pytest
 import nocsim
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.network_batch import NetworkEvaluator
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.workload import Layer
+from cosa.model.layer import Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from tests.cosa.bound_cases import LETTERS, sizes
 from tests.nocsim.floor_rows import Rows
 from tests.nocsim.nests import architecture, random_schedule

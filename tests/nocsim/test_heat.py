@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosa.errors import InputError
-from cosa.schedule import Schedule
-from nocsim.heat import LinkHeat, check_heat_file, draw_heat
-from nocsim.mesh import Mesh
-from nocsim.run_heat import run_heat, save_run_heat
-from nocsim.topology import LinkKind, Topology
+from cosa.common.errors import InputError
+from cosa.model.schedule import Schedule
+from nocsim.mesh.heat import LinkHeat, check_heat_file, draw_heat
+from nocsim.mesh.mesh import Mesh
+from nocsim.mesh.topology import LinkKind, Topology
+from nocsim.result.heat import run_heat, save_run_heat
 
 
 def heat_of(columns: int, rows: int, *messages: tuple[int, int]) -> LinkHeat:
@@ -94,7 +94,7 @@ def test_endings_and_places() -> None:
 
 def test_of_a_simulated_schedule(small_job: Schedule, tmp_path: Path) -> None:
     from nocsim import simulate
-    from nocsim.cli import main
+    from nocsim.commands.main import main
 
     schedule_file = tmp_path / "schedule.json"
     small_job.save(schedule_file)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 import nocsim
 from cosa.analytical.exact import exact
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.schedule import Provenance, Schedule, ScheduleLevel
-from cosa.workload import TENSORS, Layer
-from nocsim.accelerator import Accelerator, Parts
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import TENSORS, Layer
+from cosa.model.schedule import Provenance, Schedule, ScheduleLevel
 from nocsim.errors import SimulationError
-from nocsim.global_buffer import GlobalBuffer
+from nocsim.machine.accelerator import Accelerator, Parts
+from nocsim.machine.global_buffer import GlobalBuffer
 from tests.conftest import spatial, temporal
 from tests.cosa.test_placement import ORDERS
 from tests.nocsim.nests import BIG, any_schedule

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 
 import nocsim
-from cosa.schedule import Schedule
-from nocsim.accelerator import Accelerator
-from nocsim.dram_port import READ, WRITE
-from nocsim.memory import Access
-from nocsim.result import Result
+from cosa.model.schedule import Schedule
+from nocsim.machine.accelerator import Accelerator
+from nocsim.machine.dram_port import READ, WRITE
+from nocsim.machine.memory import Access
+from nocsim.result.result import Result
 from tests.test_docs import ROOT
 
 DATA = ROOT / "tests" / "data" / "nocsim"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import cosa
-from cosa.workload import Layer
+from cosa.model.layer import Layer
 from tests.nocsim.test_accelerator import check_conservation, check_cycles, run
 
 RESNET50 = [entry.layer for entry in cosa.load_network("resnet50").layers]

@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = ROOT / "nocsim" / "kernel" / "mesh.py"
 RUN = """
-from nocsim.kernel import mesh as kernel
-from nocsim.mesh import Mesh
+from nocsim.mesh import kernel as kernel
+from nocsim.mesh.mesh import Mesh
 assert not hasattr(kernel.run_mesh, "signatures") or not kernel.run_mesh.signatures
 mesh = Mesh(4, 4)
 mesh.submit(0, [3, 15], 1, 5)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from nocsim.replay import Deliveries, Packet, replay_packets
-from nocsim.routing import multicast_tree, unicast_route
-from nocsim.topology import Topology
+from nocsim.mesh.routing import multicast_tree, unicast_route
+from nocsim.mesh.topology import Topology
+from nocsim.traffic.replay import Deliveries, Packet, replay_packets
 
 
 def long_multicasts(seed: int) -> tuple[list[Packet], int, int]:

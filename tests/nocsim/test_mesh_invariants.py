@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nocsim.kernel import mesh as kernel
-from nocsim.mesh import Mesh, ReportKind
-from nocsim.mesh_state import MeshState
-from nocsim.replay import Deliveries, Packet, replay_packets
-from nocsim.routing import multicast_tree, unicast_route, zero_load_latency_cycles
-from nocsim.topology import Port, Topology
+from nocsim.mesh import kernel as kernel
+from nocsim.mesh.mesh import Mesh, ReportKind
+from nocsim.mesh.routing import multicast_tree, unicast_route, zero_load_latency_cycles
+from nocsim.mesh.state import MeshState
+from nocsim.mesh.topology import Port, Topology
+from nocsim.traffic.replay import Deliveries, Packet, replay_packets
 
 MAX_SIDE = 5
 

@@ -14,10 +14,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from nocsim import mesh as mesh_module
-from nocsim import routing, topology
-from nocsim.kernel import mesh as kernel
-from nocsim.mesh import Gate, Mesh, Report, ReportKind
+from nocsim.mesh import kernel as kernel
+from nocsim.mesh import mesh as mesh_module
+from nocsim.mesh import routing, topology
+from nocsim.mesh.mesh import Gate, Mesh, Report, ReportKind
 
 SENT, DELIVERED = ReportKind.SENT, ReportKind.DELIVERED
 ROOT = Path(__file__).resolve().parents[2]
@@ -316,8 +316,8 @@ def test_import_compiles_nothing_and_no_cache_location_is_needed(tmp_path: Path)
 import numba.core.caching as caching
 caching.CacheImpl._locator_classes = []
 caching.CodeLibraryCacheImpl._locator_classes = []
-from nocsim.kernel import mesh as kernel
-from nocsim.mesh import Mesh
+from nocsim.mesh import kernel as kernel
+from nocsim.mesh.mesh import Mesh
 assert not kernel.run_mesh.signatures
 print("ok")
 """

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from nocsim.mesh import Gate, Mesh, ReportKind
-from nocsim.replay import Packets, replay_packets
+from nocsim.mesh.mesh import Gate, Mesh, ReportKind
+from nocsim.traffic.replay import Packets, replay_packets
 from tests.nocsim.mesh_model import Message, Model
 
 SHAPES = [(1, 1), (1, 4), (5, 1), (2, 2), (3, 5), (4, 4), (2, 7)]

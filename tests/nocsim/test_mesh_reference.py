@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nocsim.replay import read_packets, replay_packets, replay_packets_file
+from nocsim.traffic.replay import read_packets, replay_packets, replay_packets_file
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data" / "noc"

@@ -12,14 +12,14 @@ import pytest
 
 import cosa
 import nocsim
-from cosa.arch import Architecture
-from cosa.errors import CosaError
-from cosa.networks import Network
-from nocsim import network_run
-from nocsim.cli import main
-from nocsim.cli_whole_network import text
-from nocsim.conductor import Conductor
-from nocsim.network_run import NetworkResult, cache_key, run_network
+from cosa.common.errors import CosaError
+from cosa.model.arch import Architecture
+from cosa.model.networks import Network
+from nocsim.commands.main import main
+from nocsim.commands.whole_network import text
+from nocsim.experiments import network_run
+from nocsim.experiments.network_run import NetworkResult, cache_key, run_network
+from nocsim.machine.conductor import Conductor
 
 OPTIONS = {"objective": "cosa"}
 """Of the mapper: solved in a fraction of a second a layer."""

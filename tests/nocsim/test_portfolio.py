@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import nocsim
-from cosa.arch import Architecture
-from cosa.errors import InputError
-from cosa.schedule import Axis, Loop, Provenance, Schedule, ScheduleLevel
-from cosa.validity import violations
-from cosa.workload import Dim, Layer
-from nocsim.placements import MAX_PLACEMENTS, layout, placements
-from nocsim.portfolio_run import VARIANTS, Portfolio, portfolio
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture
+from cosa.model.layer import Dim, Layer
+from cosa.model.schedule import Axis, Loop, Provenance, Schedule, ScheduleLevel
+from cosa.model.validity import violations
+from nocsim.experiments.placements import MAX_PLACEMENTS, layout, placements
+from nocsim.experiments.portfolio_run import VARIANTS, Portfolio, portfolio
 from tests.conftest import Command
 
 SMALL = Layer(name="small", R=3, S=3, P=7, Q=7, C=16, K=16, N=1)

@@ -18,14 +18,14 @@ from cosa.analytical.loads import transfers
 from cosa.analytical.published_batch import PublishedEvaluator
 from cosa.analytical.published_machine import PublishedLoads, require_published
 from cosa.analytical.traffic import Traffic
-from cosa.arch import Architecture, load_architecture
-from cosa.errors import InfeasibleError, InputError
+from cosa.common.errors import InfeasibleError, InputError
 from cosa.mappers.figures import PublishedModel
 from cosa.mappers.machine import map_layer
-from cosa.networks import load_network
-from cosa.schedule import Loop, Provenance, Schedule
-from cosa.workload import Layer
-from nocsim.portfolio_search import Portfolio
+from cosa.model.arch import Architecture, load_architecture
+from cosa.model.layer import Layer
+from cosa.model.networks import load_network
+from cosa.model.schedule import Loop, Provenance, Schedule
+from nocsim.experiments.portfolio_search import Portfolio
 from nocsim.published.generator import PublishedDataflow
 from nocsim.published.portfolio import VARIANTS, published_portfolio, replayed_cycles
 from tests.conftest import Command
@@ -264,7 +264,7 @@ def test_loads_have_names_that_formulas_use() -> None:
 
 
 def test_rules_go_with_constraints(machine: Architecture) -> None:
-    from cosa.constraints import Constraints
+    from cosa.model.constraints import Constraints
 
     base = cosa.schedule(SMALL, machine, model="published-machine")
     fixed = cosa.schedule(SMALL, machine, model="published-machine", constraints=Constraints.of_nest(base.nest))

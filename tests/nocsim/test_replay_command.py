@@ -123,7 +123,17 @@ def test_heat(nocsim: Nocsim, tmp_path: Path) -> None:
 
 def test_pipes(tmp_path: Path) -> None:
     """Packets from a pipe, deliveries into one."""
-    command = [sys.executable, "-m", "nocsim.cli", "replay-packets", "/dev/stdin", "--mesh", "2x1", "-o", "/dev/stdout"]
+    command = [
+        sys.executable,
+        "-m",
+        "nocsim.commands.main",
+        "replay-packets",
+        "/dev/stdin",
+        "--mesh",
+        "2x1",
+        "-o",
+        "/dev/stdout",
+    ]
     text = HEADER + "1,u,0,1,0,5\n0,u,1,0,0,5\n"
     done = subprocess.run(command, input=text, capture_output=True, text=True, env={**os.environ}, check=False)
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["0,0,0,4,9,13", "1,1,0,4,9,13"]), done.stderr

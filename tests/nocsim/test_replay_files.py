@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nocsim import Packet, packet_stream
-from nocsim.kernel import mesh as kernel
-from nocsim.packet_files import PACKET_COLUMNS, packet_blocks, plain_packets, read_packets
-from nocsim.packet_stream import Replay
-from nocsim.packets import PacketError, Packets
-from nocsim.replay import Scan, replay_packets, replay_packets_file
-from nocsim.topology import Topology
+from nocsim import Packet
+from nocsim.mesh import kernel as kernel
+from nocsim.mesh.topology import Topology
+from nocsim.traffic import packet_stream
+from nocsim.traffic.packet_files import PACKET_COLUMNS, packet_blocks, plain_packets, read_packets
+from nocsim.traffic.packet_stream import Replay
+from nocsim.traffic.packets import PacketError, Packets
+from nocsim.traffic.replay import Scan, replay_packets, replay_packets_file
 
 HEADER = "packet,kind,src,dsts,inject_cycle,n_flits\n"
 
@@ -75,7 +76,7 @@ def test_blocks_know_their_rows_whatever_the_way_of_reading(tmp_path: Path, monk
     lines[100] = " 100 , u,4,2,100,5"
     lines[150] = ""
     path = written(tmp_path, HEADER + "\r\n".join(lines))
-    monkeypatch.setattr("nocsim.packet_files._BLOCK_BYTES", 500)
+    monkeypatch.setattr("nocsim.traffic.packet_files._BLOCK_BYTES", 500)
     blocks = list(packet_blocks(path))
     assert len(blocks) > 5
     for packets, rows in blocks:
@@ -174,7 +175,7 @@ def test_streaming_gives_what_the_arrays_give(tmp_path: Path, load: float, monke
     lines = random_lines(random.Random(4), 4000, load)
     path, out = written(tmp_path, HEADER + "\n".join(lines)), tmp_path / "out.csv"
     whole = replay_packets(read_packets(path), 4, 4)
-    monkeypatch.setattr("nocsim.packet_files._BLOCK_BYTES", 3000)
+    monkeypatch.setattr("nocsim.traffic.packet_files._BLOCK_BYTES", 3000)
     monkeypatch.setattr(packet_stream, "BLOCK_PACKETS", 64)
     summary = replay_packets_file(path, out, 4, 4)
     assert out.read_text(encoding="utf-8").splitlines() == list(whole.lines())

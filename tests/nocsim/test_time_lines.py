@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nocsim
-from cosa.arch import Architecture
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from cosa.workload import TENSORS, Layer
-from nocsim.accelerator import Accelerator
+from cosa.model.arch import Architecture
+from cosa.model.layer import TENSORS, Layer
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
+from nocsim.machine.accelerator import Accelerator
 from tests.conftest import spatial, temporal
 from tests.nocsim.nests import BIG
 

@@ -6,8 +6,8 @@ import networkx
 import numpy as np
 import pytest
 
-from nocsim import routing
-from nocsim.topology import LinkKind, Port, Topology
+from nocsim.mesh import routing
+from nocsim.mesh.topology import LinkKind, Port, Topology
 
 SHAPES = [(1, 1), (1, 5), (6, 1), (4, 4), (4, 5), (3, 7), (32, 32)]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosa.errors import InputError
-from nocsim.replay import Packet, replay_packets
-from nocsim.topology import Topology
-from nocsim.traffic import Traffic, TrafficResult, sweep, sweep_rates
-from nocsim.traffic_patterns import PATTERNS, Pattern, permutation
-from nocsim.traffic_report import table, text
+from cosa.common.errors import InputError
+from nocsim.mesh.topology import Topology
+from nocsim.traffic.patterns import PATTERNS, Pattern, permutation
+from nocsim.traffic.replay import Packet, replay_packets
+from nocsim.traffic.report import table, text
+from nocsim.traffic.synthetic import Traffic, TrafficResult, sweep, sweep_rates
 from tests.conftest import Command as Nocsim
 
 

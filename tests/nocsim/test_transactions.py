@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import cosa
-from cosa.errors import InputError
-from cosa.schedule import Loop, Provenance, Schedule, ScheduleLevel
-from nocsim.cli import main
+from cosa.common.errors import InputError
+from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
+from nocsim.commands.main import main
 from nocsim.errors import SimulationError
 from nocsim.published.generator import PublishedDataflow
 from nocsim.published.reference import published_schedule

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import nocsim
-from cosa.schedule import Loop, Schedule
-from nocsim.accelerator import Accelerator
-from nocsim.accounts import accounts
-from nocsim.report import text
-from nocsim.result import PeCycles, Result
-from nocsim.sampling import Plan
-from nocsim.waits import CAUSES, Outbox, Passage, Passages, Timeline, by_resource
+from cosa.model.schedule import Loop, Schedule
+from nocsim.machine.accelerator import Accelerator
+from nocsim.machine.sampling import Plan
+from nocsim.machine.waits import CAUSES, Outbox, Passage, Passages, Timeline, by_resource
+from nocsim.result.accounts import accounts
+from nocsim.result.report import text
+from nocsim.result.result import PeCycles, Result
 from tests.conftest import spatial, temporal
 from tests.nocsim.nests import any_schedule, random_schedule
 from tests.nocsim.test_time_lines import product

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cosa.analytical.traffic import Traffic
-from nocsim.accelerator import Accelerator
+from nocsim.machine.accelerator import Accelerator
 from tests.nocsim.nests import random_schedule
 from tests.nocsim.oracle import count_words
 

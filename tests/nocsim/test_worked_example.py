@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-import nocsim.accelerator
-from cosa.arch import Architecture
-from cosa.schedule import Schedule
+import nocsim.machine.accelerator
+from cosa.model.arch import Architecture
+from cosa.model.schedule import Schedule
 from dram.system import DramSystem
-from nocsim.network import MeshNetwork, Message
+from nocsim.machine.network import MeshNetwork, Message
 from tests.nocsim.test_time_lines import Steps, Transfers, time_line
 from tests.test_docs import ROOT, blocks
 
@@ -62,7 +62,7 @@ def ran() -> Run:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MeshNetwork, "_left", noted)
-        patch.setattr(nocsim.accelerator, "DramSystem", logged)
+        patch.setattr(nocsim.machine.accelerator, "DramSystem", logged)
         transfers, steps, total = time_line(Schedule.from_file(SCHEDULE), ideal_memory=False)
     (memory,) = made
     return transfers, steps, total, memory, leaving

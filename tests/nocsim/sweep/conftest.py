@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nocsim.sweep.spec import Sweep
+from nocsim.experiments.sweep.spec import Sweep
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,7 +45,7 @@ def many(tmp_path: Path) -> Path:
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
     """`nocsim sweep` in a process of its own."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "nocsim.cli", "sweep", *map(str, arguments)]
+    command = [sys.executable, "-m", "nocsim.commands.main", "sweep", *map(str, arguments)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
 

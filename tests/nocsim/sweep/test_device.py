@@ -9,10 +9,10 @@ import pytest
 
 import cosa
 import nocsim as api
-from cosa.arch import load_architecture
-from cosa.errors import InputError
-from nocsim.sweep.machines import with_device
-from nocsim.sweep.spec import Sweep
+from cosa.common.errors import InputError
+from cosa.model.arch import load_architecture
+from nocsim.experiments.sweep.machines import with_device
+from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV
 
@@ -48,7 +48,7 @@ def test_the_content_of_a_device_file_goes_in(tmp_path: Path, monkeypatch: pytes
 
 def test_a_point_runs_with_the_device_that_its_hash_covers(tmp_path: Path) -> None:
     """Also if the file is gone, as on another host of a cluster."""
-    from nocsim.sweep.figures import run_task
+    from nocsim.experiments.sweep.figures import run_task
 
     Sweep(axes={"layer": CONV, "dram.device": "mydev.yaml"}).to_file(tmp_path / "s.yaml")
     write_device(tmp_path / "mydev.yaml")

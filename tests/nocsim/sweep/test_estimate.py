@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cosa.workload import TENSORS, Layer
-from nocsim.sweep import estimate as module
-from nocsim.sweep.figures import Outcome
-from nocsim.sweep.spec import Sweep
+from cosa.model.layer import TENSORS, Layer
+from nocsim.experiments.sweep import estimate as module
+from nocsim.experiments.sweep.figures import Outcome
+from nocsim.experiments.sweep.spec import Sweep
 from tests.nocsim.sweep.conftest import CONV
 
 SECONDS_A_WORD = {"cosa": 0.001, "random": 0.05, "evolutionary": 0.2}

@@ -11,9 +11,9 @@ import pytest
 
 import cosa
 import nocsim as package
-from cosa.errors import InputError
-from nocsim.sweep.result import SweepResult, sweeps_in
-from nocsim.sweep.spec import Sweep
+from cosa.common.errors import InputError
+from nocsim.experiments.sweep.result import SweepResult, sweeps_in
+from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV, TOO_SMALL
 

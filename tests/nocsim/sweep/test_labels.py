@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import cosa
-from nocsim.sweep.labels import distinct, layer_labels
-from nocsim.sweep.spec import Sweep
+from nocsim.experiments.sweep.labels import distinct, layer_labels
+from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV
 

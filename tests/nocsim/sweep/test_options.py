@@ -10,14 +10,14 @@ from typing import Any, get_args
 import pytest
 
 import cosa
-from cosa.constraints import load_constraints
-from cosa.errors import InputError
-from cosa.keeping import BYPASSES
+from cosa.common.errors import InputError
 from cosa.mappers import cosa_mip, machine
 from cosa.mappers.registry import MAPPERS
 from cosa.mip.objective import OBJECTIVES, Weights
-from nocsim.sweep.options import OPTIONS, arguments, option_names
-from nocsim.sweep.spec import Sweep
+from cosa.model.constraints import load_constraints
+from cosa.model.keeping import BYPASSES
+from nocsim.experiments.sweep.options import OPTIONS, arguments, option_names
+from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nocsim.sweep import plot
-from nocsim.sweep.figures import FIGURES
-from nocsim.sweep.report import report
-from nocsim.sweep.result import SweepResult
-from nocsim.sweep.spec import Sweep
+from nocsim.experiments.sweep import plot
+from nocsim.experiments.sweep.figures import FIGURES
+from nocsim.experiments.sweep.report import report
+from nocsim.experiments.sweep.result import SweepResult
+from nocsim.experiments.sweep.spec import Sweep
 
 PORTS = [[{"router": [0, place], "side": "west"}] for place in range(3)]
 Figures = dict[str, Any]

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import cosa
-from cosa.arch import Architecture, architecture_names, load_architecture
-from cosa.errors import InputError
-from cosa.networks import FOUR_NETWORKS, load_network
-from nocsim.sweep.fields import leaves, set_value, value_at
-from nocsim.sweep.size import on_chip_buffer_bytes
-from nocsim.sweep.spec import Sweep, load_sweep, sweep_names
+from cosa.common.errors import InputError
+from cosa.model.arch import Architecture, architecture_names, load_architecture
+from cosa.model.networks import FOUR_NETWORKS, load_network
+from nocsim.experiments.sweep.fields import leaves, set_value, value_at
+from nocsim.experiments.sweep.size import on_chip_buffer_bytes
+from nocsim.experiments.sweep.spec import Sweep, load_sweep, sweep_names
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV
 
@@ -301,7 +301,7 @@ def test_files_are_looked_for_beside_the_sweep(tmp_path: Path, simba: Architectu
 def test_reading_a_sweep_loads_no_compiler_and_no_solver() -> None:
     """A run starts with it, also one that finds nothing left to do."""
     code = (
-        "import sys; from nocsim.sweep.spec import load_sweep; load_sweep('pe_4x').points();"
+        "import sys; from nocsim.experiments.sweep.spec import load_sweep; load_sweep('pe_4x').points();"
         "print(sorted({'numba', 'numpy', 'pyomo', 'highspy', 'simpy'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

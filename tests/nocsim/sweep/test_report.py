@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nocsim.sweep.figures import FIGURES
-from nocsim.sweep.result import Configuration, SweepResult, figure_name
-from nocsim.sweep.spec import Sweep, SweepCounts
-from nocsim.sweep.tradeoff import pareto_front, sensitivities, workloads
-from nocsim.sweep.watch import SweepBar, duration
+from nocsim.experiments.sweep.figures import FIGURES
+from nocsim.experiments.sweep.result import Configuration, SweepResult, figure_name
+from nocsim.experiments.sweep.spec import Sweep, SweepCounts
+from nocsim.experiments.sweep.tradeoff import pareto_front, sensitivities, workloads
+from nocsim.experiments.sweep.watch import SweepBar, duration
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV
 

@@ -15,14 +15,14 @@ import pytest
 
 import cosa
 import nocsim as api
-from cosa.errors import CosaError, InputError
-from nocsim.sweep import pool as pools
-from nocsim.sweep.figures import FIGURES, Outcome
-from nocsim.sweep.pool import LocalPool
-from nocsim.sweep.result import SweepResult, read_results
-from nocsim.sweep.spec import Sweep, SweepCounts
-from nocsim.sweep.store import Store
-from nocsim.sweep.versions import versions
+from cosa.common.errors import CosaError, InputError
+from nocsim.experiments.sweep import pool as pools
+from nocsim.experiments.sweep.figures import FIGURES, Outcome
+from nocsim.experiments.sweep.pool import LocalPool
+from nocsim.experiments.sweep.result import SweepResult, read_results
+from nocsim.experiments.sweep.spec import Sweep, SweepCounts
+from nocsim.experiments.sweep.store import Store
+from nocsim.experiments.sweep.versions import versions
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV, finished, start, statuses, wait_for
 
@@ -276,7 +276,7 @@ def test_results_of_other_versions_are_not_taken(sweep: Sweep, tmp_path: Path, m
     with (tmp_path / "r.csv").open() as stream:
         assert json.loads(next(csv.DictReader(stream))["versions"]) == versions()
     upgraded = versions() | {"highspy": "1.0"}
-    monkeypatch.setattr("nocsim.sweep.points.versions", lambda: upgraded)
+    monkeypatch.setattr("nocsim.experiments.sweep.points.versions", lambda: upgraded)
     assert quick.points()[0].inputs_hash != first.rows[0]["inputs_hash"]
 
 
@@ -367,7 +367,7 @@ def test_command_line(sweep: Sweep, tmp_path: Path, nocsim: Command, monkeypatch
 
 
 def test_an_estimate_from_finished_points(sweep: Sweep, tmp_path: Path) -> None:
-    from nocsim.sweep.estimate import estimate
+    from nocsim.experiments.sweep.estimate import estimate
 
     quick = sweep.model_copy(update={"simulate": False})
     points = quick.points()

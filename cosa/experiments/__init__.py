@@ -1,0 +1,1 @@
+"""From points to rows of figures: schedule, evaluate; whole networks."""

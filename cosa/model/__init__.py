@@ -1,0 +1,1 @@
+"""The nouns: layer, architecture, schedule, and the rules they keep to."""

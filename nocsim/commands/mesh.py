@@ -1,0 +1,321 @@
+"""The commands of ``nocsim`` about the mesh alone: replay of packet lists, synthetic traffic."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cosa.common.errors import InputError
+from cosa.common.terminal import check_output, out
+from cosa.model.noc import parse_mesh
+
+if TYPE_CHECKING:
+    from nocsim.traffic.patterns import Pattern
+    from nocsim.traffic.replay import Scan
+    from nocsim.traffic.synthetic import TrafficResult
+
+Mesh = Annotated[str, typer.Option(metavar="COLUMNSxROWS", help="Size of the mesh in routers.")]
+Fifo = Annotated[int, typer.Option(metavar="FLITS", help="Depth of each router's output FIFOs.")]
+Reservation = Annotated[
+    int, typer.Option(metavar="FLITS", help="Free places a multicast head needs in every FIFO it forks into.")
+]
+Heat = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Busy share of every link: a picture (.png .svg .pdf) or a table (.csv)."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.command("replay-packets")(replay_command)
+    app.command("traffic")(traffic_command)
+
+
+def replay_command(
+    packets: Annotated[str, typer.Argument(metavar="PACKETS.csv", help="Packets file.")],
+    mesh: Mesh,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Deliveries file to write.")],
+    fifo: Fifo = 7,
+    reservation: Reservation = 5,
+    heat: Heat = None,
+) -> None:
+    """Send the packets of a file through the mesh; when each head and tail flit entered and left, to the cycle.
+
+    PACKETS.csv has the columns packet, kind (u unicast, m multicast), src, dsts (separated by blanks), inject_cycle
+    (first cycle in which the head flit may enter) and n_flits (header included), in any order of columns; a byte-order
+    mark, CRLF, blanks, blank lines and trailing commas do no harm. Endpoints: row * columns + column for the local
+    ports, then the edge ports clockwise from the north-west. Each source sends its packets in the order of the file.
+
+    The deliveries file has the columns packet, dst, head_in, tail_in, head_out, tail_out, ordered by packet and dst;
+    -1 stands for what never happened. Files of any length need the same memory as long as packet numbers and
+    inject_cycle ascend.
+
+    A deadlock (nothing moves at any source or destination for 20000 cycles) ends the run with exit code 1; the
+    deliveries so far are written, and the packets that wait for each other are printed with the links they hold.
+    Multicasts longer than the reservation can deadlock, which is said before the run; with a reservation above the FIFO
+    depth no multicast ever starts, which is refused.
+    """
+    from nocsim.mesh.heat import LinkHeat
+    from nocsim.mesh.topology import Topology
+    from nocsim.traffic.replay import replay_packets_file
+
+    topology = Topology(*_mesh(mesh))
+    _check_router(fifo, reservation)
+    if heat is not None:
+        check_heat_option(heat, {"PACKETS.csv": packets, "--output": output})
+    check_output("--output", output, {"PACKETS.csv": packets})
+
+    def check(scan: Scan) -> None:
+        if scan.first_multicast_row is not None and reservation > fifo:
+            raise InputError(
+                f"no multicast could ever start with FIFOs of {fifo} flits (row {scan.first_multicast_row} of "
+                f"{packets} is one)",
+                source="--reservation",
+                value=reservation,
+                allowed=f"1..{fifo}",
+            )
+        if scan.longest_multicast_flits > reservation:
+            _warn(
+                f"{packets} has multicasts of up to {scan.longest_multicast_flits} flits, more than the reservation "
+                f"of {reservation}: the mesh can deadlock"
+            )
+
+    summary = replay_packets_file(packets, output, topology.columns, topology.rows, fifo, reservation, check=check)
+    lines = [
+        f"{summary.n_packets:,} packets, {summary.n_delivered:,} of {summary.n_deliveries:,} deliveries, "
+        f"last movement in cycle {summary.end_cycle:,}",
+    ]
+    if summary.n_delivered:
+        lines.append(
+            f"mean latency {summary.mean_latency_cycles:.2f} cycles from the head's entry to the tail's ejection"
+        )
+    lines.append(f"written to {output}")
+    if heat is not None:
+        title = f"{Path(packets).name} on a {topology.columns}x{topology.rows} mesh, {summary.end_cycle + 1:,} cycles"
+        LinkHeat(topology, summary.link_flits, summary.end_cycle + 1).save(heat, title=title)
+        lines.append(f"link heat written to {heat}")
+    if summary.deadlock is not None:
+        lines += ["", *summary.deadlock.lines()]
+    _report(lines, output)
+    if summary.deadlock is not None:
+        from nocsim.errors import SimulationError
+
+        missing = f"{summary.n_deliveries - summary.n_delivered} of {summary.n_deliveries} deliveries never happen"
+        raise SimulationError(f"deadlock after cycle {summary.deadlock.cycle}: {missing}")
+
+
+def traffic_command(
+    pattern: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="uniform, transpose, bitcomp, bitrev, shuffle, tornado, neighbor, hotspot or multicast.",
+        ),
+    ],
+    mesh: Mesh = "8x8",
+    rate: Annotated[float, typer.Option(metavar="LOAD", help="Offered load in flits/node/cycle, up to 1.")] = 0.1,
+    flits: Annotated[int, typer.Option(metavar="FLITS", help="Length of every packet, header flit included.")] = 5,
+    cycles: Annotated[int, typer.Option(metavar="CYCLES", help="Warm-up and measurement together.")] = 100_000,
+    warmup: Annotated[
+        int | None, typer.Option(metavar="CYCLES", help="Cycles before the measurement; default a fifth of --cycles.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Of the random numbers.")] = 1,
+    fifo: Fifo = 7,
+    reservation: Reservation = 5,
+    hot_node: Annotated[
+        int | None, typer.Option(metavar="NODE", help="hotspot: the hot node; default the one in the middle.")
+    ] = None,
+    hot_share: Annotated[float, typer.Option(metavar="SHARE", help="hotspot: share of packets that go there.")] = 0.2,
+    destinations: Annotated[int, typer.Option(metavar="NODES", help="multicast: destinations of each packet.")] = 4,
+    sweep: Annotated[
+        str | None,
+        typer.Option(metavar="FIRST:LAST:STEP", help="Run at each of these loads and draw the latency curve."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Picture of the sweep; the table goes beside it (.csv)."),
+    ] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON (- prints it).")
+    ] = None,
+    heat: Heat = None,
+) -> None:
+    """Load the mesh with synthetic traffic: offered and accepted load, latency, hops, link load.
+
+    Every local endpoint creates packets at random (a Bernoulli process of rate LOAD / FLITS packets a cycle) and queues
+    them without limit. Latency counts from a packet's creation to the ejection of its tail flit, so waiting at the
+    source is included; the network latency counts from the entry of the head flit. The warm-up is not measured.
+    After the measurement traffic goes on until every measured packet has arrived.
+
+    The network is called saturated if a source's queue grew during the measurement by more than the noise of what it
+    creates (four standard deviations), if all queues together grew steadily by more than 1 % of the packets created, or
+    if measured packets had not arrived after as many further cycles as were measured. The same seed gives the same
+    result.
+
+    Patterns: uniform (any other node), transpose (square meshes), bitcomp (node n-1-i), bitrev and shuffle (a power of
+    two of nodes), tornado (half a row to the east, less one), neighbor (one to the east), hotspot, multicast (random
+    sets of nodes). Loads count flits at the source, a multicast once.
+
+    --sweep writes a picture and a table: --output curve.png gives curve.png and curve.csv, default
+    PATTERN_MESH.png and .csv.
+    """
+    from nocsim.mesh.topology import Topology
+    from nocsim.traffic.patterns import Pattern
+    from nocsim.traffic.report import text
+    from nocsim.traffic.synthetic import Traffic
+
+    topology = Topology(*_mesh(mesh))
+    _check_router(fifo, reservation)
+    chosen = Pattern(pattern, topology, hot_node=hot_node, hot_share=hot_share, destinations=destinations)  # type: ignore[arg-type]
+    if chosen.multicast and flits > reservation:
+        _warn(f"multicasts of {flits} flits are longer than the reservation of {reservation}: the mesh can deadlock")
+    if json_file not in (None, "-"):
+        check_output("--json", json_file, {})
+    options = {
+        "packet_flits": flits,
+        "cycles": cycles,
+        "warmup_cycles": warmup,
+        "seed": seed,
+        "fifo_flits": fifo,
+        "reservation_flits": reservation,
+    }
+    if sweep is not None:
+        if heat is not None:
+            raise InputError(
+                "a sweep has no single heat picture", source="--heat", value=heat, allowed="without --sweep"
+            )
+        _sweep(chosen, sweep, options, output, json_file)
+        return
+    if output is not None:
+        raise InputError("nothing to draw", source="--output", value=output, allowed="together with --sweep")
+    if heat is not None:
+        check_heat_option(heat, {})
+    traffic = Traffic(chosen, rate, **options)  # type: ignore[arg-type]
+    result = traffic.run()
+    if json_file == "-":
+        out(result.to_json())
+    else:
+        out(text(result))
+    if json_file not in (None, "-"):
+        result.to_file(json_file)
+        out(f"written to {json_file}\n")
+    if heat is not None:
+        title = f"{result.pattern}, {result.mesh} mesh, {result.accepted:.3f} flits/node/cycle accepted"
+        traffic.heat.save(heat, title=title)
+        if json_file != "-":
+            out(f"link heat written to {heat}\n")
+    _end_if_deadlocked([result])
+
+
+def _sweep(
+    pattern: Pattern, rates: str, options: dict[str, int | None], output: str | None, json_file: str | None
+) -> None:
+    """Run a pattern at each rate; picture, table, and if wanted the results as JSON."""
+    import json
+
+    from cosa.common.files import write_atomic
+    from nocsim.result.pictures import PICTURE_ENDINGS
+    from nocsim.traffic.report import draw_curve, table
+    from nocsim.traffic.synthetic import sweep, sweep_rates
+
+    name = output or f"{pattern.name}_{pattern.topology.columns}x{pattern.topology.rows}.png"
+    ending = Path(name).suffix.lower()
+    picture = Path(name) if ending in PICTURE_ENDINGS else Path(name.removesuffix(".csv") + ".png")
+    curve = picture.with_suffix(".csv")
+    for path in (picture, curve):
+        check_output("--output", str(path), {})
+    loads = sweep_rates(rates)
+    quiet = json_file == "-"
+    results: list[TrafficResult] = []
+    if not quiet:
+        out("  rate  offered  accepted  mean latency       p99\n")
+    for result in sweep(pattern, loads, **options):
+        results.append(result)
+        if not quiet:
+            latency = result.packet_latency
+            mean = "-" if latency.mean is None else f"{latency.mean:.2f}"
+            note = "  deadlocked" if result.deadlocked else "  saturated" if result.saturated else ""
+            out(
+                f"{result.rate:6g}  {result.offered:7.4f}  {result.accepted:8.4f}  {mean:>12}  "
+                f"{'-' if latency.p99 is None else latency.p99:>8}{note}\n"
+            )
+    draw_curve(results, picture)
+    write_atomic(curve, table(results))
+    if json_file is not None:
+        data = {
+            "kind": "traffic_sweep",
+            "schema_version": 1,
+            "results": [result.model_dump(mode="json") for result in results],
+        }
+        whole = json.dumps(data, indent=2) + "\n"
+        if quiet:
+            out(whole)
+        else:
+            write_atomic(json_file, whole)
+    if not quiet:
+        written = [str(picture), str(curve), *([json_file] if json_file else [])]
+        out(f"\n{_knee(results)}\nwritten to {', '.join(written)}\n")
+    _end_if_deadlocked(results)
+
+
+def _knee(results: list[TrafficResult]) -> str:
+    """Between which loads the network saturates."""
+    saturated = [result.rate for result in results if result.saturated]
+    most = max(result.accepted for result in results)
+    if not saturated:
+        return f"not saturated up to a rate of {results[-1].rate:g} flits/node/cycle"
+    below = [result.rate for result in results if result.rate < saturated[0]]
+    between = (
+        f"between rates of {below[-1]:g} and {saturated[0]:g}" if below else f"at or below a rate of {saturated[0]:g}"
+    )
+    return f"saturates {between} flits/node/cycle; at most {most:.4f} accepted"
+
+
+def _end_if_deadlocked(results: list[TrafficResult]) -> None:
+    if any(result.deadlocked for result in results):
+        from nocsim.errors import SimulationError
+
+        raise SimulationError("the mesh deadlocked: multicasts longer than the reservation can wait for each other")
+
+
+def check_heat_option(path: str, inputs: dict[str, str | None], *, ideal_network: bool = False) -> None:
+    """InputError unless --heat names a file that can be written, and there are links to draw."""
+    from nocsim.mesh.heat import check_heat_file
+
+    if ideal_network:
+        raise InputError(
+            "an ideal network has no links", source="--heat", value=path, allowed="without --ideal-network"
+        )
+    check_heat_file(path)
+    check_output("--heat", path, inputs)
+
+
+def _mesh(text: str) -> tuple[int, int]:
+    return parse_mesh(text, source="--mesh")
+
+
+def _check_router(fifo: int, reservation: int) -> None:
+    from nocsim.mesh.kernel import MAX_FIFO_FLITS
+
+    if not 1 <= fifo <= MAX_FIFO_FLITS:
+        raise InputError("no such depth", source="--fifo", value=fifo, allowed=f"1..{MAX_FIFO_FLITS} flits")
+    if not 1 <= reservation <= 1 << 20:
+        raise InputError(
+            "no such reservation", source="--reservation", value=reservation, allowed=f"1..{1 << 20} flits"
+        )
+
+
+def _warn(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _report(lines: list[str], output: str) -> None:
+    """Print to standard output, unless the deliveries went there."""
+    text = "".join(line + "\n" for line in lines)
+    if output in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        sys.stderr.write(text)
+    else:
+        out(text)

@@ -1,0 +1,344 @@
+"""Choosing among schedules by running them: variants solved, the best answers placed on the mesh in every way, run.
+
+What runs them is a `Judge`: the exact simulator (`nocsim.experiments.portfolio_run`) or the replay of the published one
+(`nocsim.published.portfolio`). Runs come in waves of a fixed size, and what is skipped depends on earlier waves only,
+so that any number of workers gives the same result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cosa.common.errors import CosaError, InputError, SolverError, nearest_of
+from cosa.common.files import FileModel, Model
+from cosa.common.version import version
+from cosa.common.worker_pool import call_all, worker_processes
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Provenance, Schedule
+
+_ROUNDS = 2
+"""Of solving and tightening. What they leave open is less than the prediction is off."""
+
+_POLISH_STEPS = 4
+"""From neighbour to neighbour at the end, where runs are cheap."""
+
+_PUBLISHED_GAP = 1e-4
+"""Of logarithms."""
+
+Outcome = Literal["simulated", "stopped", "skipped"]
+
+
+class Candidate(Model):
+    """One placement of one schedule. `outcome`: ``simulated`` to its end; ``stopped`` when it had taken as long as the
+    best; ``skipped``, as its bound says that it can't be better."""
+
+    variants: tuple[str, ...]
+    schedule_hash: str
+    placement: str
+    predicted_cycles: float
+    bound_cycles: int
+    outcome: Outcome
+    simulated_cycles: int | None
+
+
+class PortfolioResult(FileModel):
+    """What was tried for a layer, the best first.
+
+    `solved`: variants with an answer; `distinct`: different schedules among these; `placed`: placements of those that
+    were kept.
+    """
+
+    kind: Literal["portfolio"] = "portfolio"
+    schema_version: Literal[1] = 1
+    version: str
+    layer: str
+    architecture: str
+    architecture_hash: str
+    solved: int
+    distinct: int
+    placed: int
+    simulated: int
+    stopped: int
+    skipped: int
+    simulated_cycles: int
+    machine_bound_cycles: float | None
+    unsolved: dict[str, str]
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """The best schedule, and the table of all that was tried."""
+
+    schedule: Schedule
+    result: PortfolioResult
+
+
+RunAll = Callable[[Sequence[Schedule], ProcessPoolExecutor | None, int | None], list[int | None]]
+"""Cycles of schedules; None where a run has taken more than the last argument."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What chooses among schedules. `model`: what a schedule says chose it; `predict`: cycles by which they are ranked
+    before; `bound`: cycles that no run of a schedule is below; `run`: cycles of each. `ranks_by_runs`: runs are cheap,
+    so those that are placed in every way are the best of all as solved, not the best by prediction; `neighbours`:
+    schedules near one that are worth a run, tried at last for as long as one of them is better."""
+
+    model: str
+    predict: Callable[[Schedule], float]
+    bound: Callable[[Schedule], int]
+    run: RunAll
+    ranks_by_runs: bool = False
+    neighbours: Callable[[Schedule], list[Schedule]] | None = None
+
+
+@dataclass(frozen=True)
+class _Try:
+    """A schedule to run, with what is known of it before."""
+
+    schedule: Schedule
+    variants: tuple[str, ...]
+    predicted_cycles: float
+    bound_cycles: int
+
+
+@dataclass
+class _Runs:
+    """Simulations so far, and the best of them."""
+
+    judge: Judge
+    pool: ProcessPoolExecutor | None
+    progress: Callable[[str, int, int], None] | None
+    best: tuple[_Try, int] | None = None
+    candidates: list[Candidate] = field(default_factory=list)
+
+    def run(self, tries: Sequence[_Try]) -> None:
+        """Simulate in order, wave by wave."""
+        from nocsim.experiments.simulated_search import WAVE
+
+        for first in range(0, len(tries), WAVE):
+            most = None if self.best is None else self.best[1]
+            wave = tries[first : first + WAVE]
+            worth = [one for one in wave if most is None or one.bound_cycles < most]
+            found = iter(self.judge.run([one.schedule for one in worth], self.pool, None if most is None else most - 1))
+            for one in wave:
+                if one not in worth:
+                    self._note(one, "skipped", None)
+                    continue
+                cycles = next(found)
+                self._note(one, "stopped" if cycles is None else "simulated", cycles)
+                if cycles is not None and (self.best is None or cycles < self.best[1]):
+                    self.best = one, cycles
+            if self.progress is not None:
+                self.progress("simulated", first + len(wave), len(tries))
+
+    def polish(self, neighbours: Callable[[Schedule], list[Schedule]]) -> None:
+        """Step to the best of the neighbours of the best, while that is better."""
+        for _ in range(_POLISH_STEPS):
+            assert self.best is not None
+            before, known = self.best, {one.schedule_hash for one in self.candidates}
+            found = [one for one in neighbours(before[0].schedule) if one.content_hash not in known]
+            variants = (*dict.fromkeys((*before[0].variants, "polish")),)
+            self.run([_Try(one, variants, self.judge.predict(one), self.judge.bound(one)) for one in found])
+            if self.best is before:
+                return
+
+    def ranked(self, tries: Sequence[_Try]) -> list[_Try]:
+        """Tries by their cycles; those that did not end come last."""
+        cycles = {one.schedule_hash: one.simulated_cycles for one in self.candidates}
+
+        def rank(one: _Try) -> tuple[bool, float]:
+            found = cycles.get(one.schedule.content_hash)
+            return found is None, found or one.predicted_cycles
+
+        return sorted(tries, key=rank)
+
+    def _note(self, one: _Try, outcome: Outcome, cycles: int | None) -> None:
+        from nocsim.experiments.placements import layout
+
+        self.candidates.append(
+            Candidate(
+                variants=one.variants,
+                schedule_hash=one.schedule.content_hash,
+                placement=layout(one.schedule),
+                predicted_cycles=one.predicted_cycles,
+                bound_cycles=one.bound_cycles,
+                outcome=outcome,
+                simulated_cycles=cycles,
+            )
+        )
+
+
+def run_portfolio(
+    layer: Layer,
+    architecture: Architecture,
+    options: Mapping[str, dict[str, Any]],
+    judge: Judge,
+    *,
+    keep: int,
+    gap: float,
+    time_limit_seconds: float,
+    seed: int,
+    workers: int,
+    progress: Callable[[str, int, int], None] | None = None,
+    fine: Callable[[Schedule], None] | None = None,
+) -> Portfolio:
+    """Solve variants, place the best answers in every way, let a judge run them; see `portfolio`.
+
+    Parameters
+    ----------
+    options: of `cosa.mappers.machine.map_layer` (objective cosa: of `cosa_mip.map_layer`), by name of the variant.
+    fine: raises a `SolverError` for an answer that must not be taken.
+    """
+    from cosa.model.validity import require_room
+
+    if keep < 1:
+        raise InputError("out of range", source="--keep", value=keep, allowed="at least 1")
+    if workers < 1:
+        raise InputError("out of range", source="--workers", value=workers, allowed="at least 1")
+    require_room(layer, architecture)
+    with worker_processes(workers) as pool:
+        common = {"gap": gap, "time_limit_seconds": time_limit_seconds, "seed": seed}
+        jobs = [(layer, architecture, one | common) for one in options.values()]
+        answers: dict[str, Schedule] = {}
+        unsolved: dict[str, str] = {}
+        for name, answer in zip(options, call_all(pool, _solve, jobs), strict=True):
+            try:
+                if isinstance(answer, str):
+                    raise SolverError(answer)
+                if fine is not None:
+                    fine(answer)
+                answers[name] = answer
+            except SolverError as error:
+                unsolved[name] = str(error)
+            if progress is not None:
+                progress("solved", len(answers) + len(unsolved), len(options))
+        if not answers:
+            raise SolverError(f"no variant has an answer: {'; '.join(f'{n}: {text}' for n, text in unsolved.items())}")
+        distinct = _distinct(answers, judge)
+        runs = _Runs(judge, pool, progress)
+        # Each schedule as it was solved first: that gives the others a mark to beat.
+        if judge.ranks_by_runs:
+            runs.run(distinct)
+            kept = runs.ranked(distinct)[:keep]
+        else:
+            kept = distinct[:keep]
+            runs.run(kept)
+        runs.run([one for tries in kept for one in _placed(tries, judge)[1:]])
+        if judge.neighbours is not None:
+            runs.polish(judge.neighbours)
+    floors = [x.provenance.machine_bound_cycles for x in answers.values() if x.provenance.machine_bound_cycles]
+    return _result(runs, answers, unsolved, len(distinct), max(floors, default=None))
+
+
+def chosen_variants(known: Mapping[str, dict[str, Any]], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Options of the variants of these names.
+
+    Raises
+    ------
+    InputError: there is no such variant, or none is named.
+    """
+    for name in names:
+        if name not in known:
+            nearest = nearest_of(name, list(known))
+            raise InputError(
+                "no such variant", source="--variants", value=name, allowed=", ".join(known), nearest=nearest
+            )
+    if not names:
+        raise InputError("empty", source="--variants", value="", allowed=", ".join(known))
+    return {name: known[name] for name in known if name in names}
+
+
+def _solve(layer: Layer, architecture: Architecture, options: dict[str, Any]) -> Schedule | str:
+    """A schedule, or why there is none in time."""
+    from cosa.mappers import cosa_mip, machine
+
+    try:
+        if options["objective"] == "cosa":
+            return cosa_mip.map_layer(layer, architecture, **options | {"gap": _PUBLISHED_GAP})
+        return machine.map_layer(layer, architecture, **{"rounds": _ROUNDS, "settle_ties": False} | options)
+    except SolverError as error:
+        return str(error)
+
+
+def _distinct(answers: dict[str, Schedule], judge: Judge) -> list[_Try]:
+    """Different schedules, the one with the fewest predicted cycles first; bounds are of the machine."""
+    names: dict[str, list[str]] = {}
+    schedules: dict[str, Schedule] = {}
+    for name, answer in answers.items():
+        names.setdefault(answer.content_hash, []).append(name)
+        schedules.setdefault(answer.content_hash, answer)
+    found = [
+        _Try(schedule, tuple(names[key]), judge.predict(schedule), judge.bound(schedule))
+        for key, schedule in schedules.items()
+    ]
+    return sorted(found, key=lambda one: one.predicted_cycles)
+
+
+def _placed(one: _Try, judge: Judge) -> list[_Try]:
+    """A schedule in all its placements, its own first."""
+    from nocsim.experiments.placements import placements
+
+    return [_Try(x, one.variants, one.predicted_cycles, judge.bound(x)) for x in placements(one.schedule)]
+
+
+def _result(
+    runs: _Runs, answers: dict[str, Schedule], unsolved: dict[str, str], distinct: int, floor: float | None
+) -> Portfolio:
+    if runs.best is None:
+        raise CosaError("no candidate could be run")
+    best, cycles = runs.best
+    outcomes = Counter(one.outcome for one in runs.candidates)
+    schedule = best.schedule
+    result = PortfolioResult(
+        version=version(),
+        layer=schedule.layer.name,
+        architecture=schedule.architecture_name,
+        architecture_hash=schedule.architecture_hash,
+        solved=len(answers),
+        distinct=distinct,
+        placed=len(runs.candidates),
+        simulated=outcomes["simulated"],
+        stopped=outcomes["stopped"],
+        skipped=outcomes["skipped"],
+        simulated_cycles=cycles,
+        machine_bound_cycles=floor,
+        unsolved=unsolved,
+        candidates=tuple(sorted(runs.candidates, key=_rank)),
+    )
+    late = sorted(name for name, x in answers.items() if x.provenance.solver_status == "time_limit")
+    notes = [
+        f"{result.solved} variants solved, {distinct} distinct schedules, {result.placed} placements; "
+        f"{result.simulated} simulated to the end, {result.stopped} stopped when they had taken as long as the best, "
+        f"{result.skipped} skipped by their bound",
+        f"the best is of {', '.join(best.variants)}",
+    ]
+    if late:
+        notes.append(f"time was up for {', '.join(late)}")
+    solved = schedule.provenance
+    provenance = Provenance(
+        mapper="portfolio",
+        version=version(),
+        objective="latency",
+        model=runs.judge.model,
+        seed=next(iter(answers.values())).provenance.seed,
+        solver=solved.solver,
+        solver_status="time_limit" if late else "optimal",
+        objective_value=cycles,
+        bound=floor,
+        gap=None if floor is None else cycles / floor - 1,
+        machine_bound_cycles=floor,
+        notes=tuple(notes),
+    )
+    return Portfolio(schedule.with_nest(schedule.nest, provenance), result)
+
+
+def _rank(candidate: Candidate) -> tuple[bool, int, float]:
+    cycles = candidate.simulated_cycles
+    return cycles is None, cycles or candidate.bound_cycles, candidate.predicted_cycles

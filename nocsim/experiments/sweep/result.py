@@ -1,0 +1,306 @@
+"""The result of a sweep: its points as rows, totals over layers, and exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cosa.common.errors import InputError, nearest_of
+from cosa.common.files import whole_file, write_atomic
+from cosa.model.schedule import Schedule
+from nocsim.experiments.sweep.figures import FIGURES
+from nocsim.experiments.sweep.spec import Sweep
+
+WALL_CLOCK = ("seconds",)
+"""Columns that differ from run to run."""
+
+SHORT_NAMES = {
+    "latency": "latency_cycles",
+    "energy": "energy_pj",
+    "edp": "edp_pj_cycles",
+    "buffer": "buffer_bytes",
+    "utilisation": "mac_utilisation",
+}
+NUMBERS = tuple(name for name, kind in FIGURES.items() if kind != "TEXT")
+
+NO_TOTAL = ("busiest_link_share", "gap")
+"""Numbers that mean nothing over several layers."""
+
+_OF_THE_CHIP = ("buffer_bytes", "pes", "mac_units")
+_OF_SEARCHES = ("evaluations", "samples_drawn", "samples_valid")
+_MEANS = {
+    "mac_utilisation": "latency_cycles",
+    "extrapolated_share": "simulated_cycles",
+    "row_hit_rate": "dram_bytes",  # accesses, each of a burst
+}
+"""Shares and the figure that they are shares of."""
+_SUMS = (
+    *("latency_cycles", "simulated_cycles", "analytical_cycles", "timeloop_cycles", "bound_cycles", "compute_cycles"),
+    *("milliseconds", "energy_pj", "exact_energy_pj", "dram_energy_pj", "macs", "dram_read_words"),
+    *("dram_write_words", "network_words", "dram_bytes", "network_bytes"),
+)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All layers on one combination of the other axes.
+
+    Attributes
+    ----------
+    axes: the value on every axis but `layer`
+    positions: the place of that value on the axis
+    layers, done, failed: points, how many of them have figures, how many have failed
+    figures: totals over the layers as often as they occur (ratios: of the totals; searches: once for each layer), None
+        unless all are done
+    """
+
+    axes: dict[str, Any]
+    positions: dict[str, int]
+    layers: int
+    done: int
+    figures: dict[str, float | None]
+    failed: int = 0
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A sweep, and its points as rows of the file of results, in order (`nocsim.experiments.sweep.store.Store.rows`).
+
+    `path` is that file, `number` the number of the sweep in it.
+    """
+
+    sweep: Sweep
+    rows: list[dict[str, Any]]
+    path: Path | None = None
+    number: int | None = None
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """Rows of points that failed."""
+        return [row for row in self.rows if row["status"] == "failed"]
+
+    @cached_property
+    def axis_names(self) -> list[str]:
+        """All axes; `layer` always is one."""
+        return list(dict.fromkeys((*self.sweep.axes, "layer")))
+
+    def schedule(self, number: int) -> Schedule:
+        """The schedule of a finished point, by its `number`; `Schedule.save` writes it.
+
+        Raises
+        ------
+        InputError: there is no such point, or the file has no schedule of it.
+        """
+        from nocsim.experiments.sweep.store import Store
+
+        source = str(self.path or self.sweep.name)
+        if not 0 <= number < len(self.rows):
+            allowed = f"a whole number from 0 to {len(self.rows) - 1}, as in the column number"
+            raise InputError("no such point", source=source, value=number, allowed=allowed)
+        row = self.rows[number]
+        if row["status"] != "done":
+            why = f": {row['error']}" if row["error"] else ""
+            raise InputError(f"point {number} is {row['status']}{why}", source=source)
+        data = None
+        if self.path is not None:
+            store = Store(self.path)
+            try:
+                data = store.schedule(row["inputs_hash"])
+            finally:
+                store.close()
+        if data is None:
+            raise InputError(f"no schedule of point {number} is kept: an earlier version ran it", source=source)
+        return Schedule.from_data(data, source=source)
+
+    def columns(self, *, timing: bool = True) -> list[str]:
+        """Names of the columns of `records`."""
+        inputs = ["mapper", "options", "simulate"]
+        rest = ["error_kind", "error", *WALL_CLOCK, "architecture_hash", "inputs_hash", "version", "sources"]
+        rest.append("versions")
+        names = dict.fromkeys(["number", *self.axis_names, *inputs, "count", "status", *FIGURES, *rest])
+        return [name for name in names if timing or name not in WALL_CLOCK]
+
+    def records(self, *, timing: bool = True) -> Iterator[list[Any]]:
+        """A flat row for each point; axis values that are lists or mappings are JSON text."""
+        for row in self.rows:
+            values = row | {name: _flat(row[name]) for name in ("options", "versions")}
+            values["simulate"] = self.sweep.simulate
+            values |= {name: _flat(row["axes"].get(name)) for name in self.axis_names}
+            yield [values[name] for name in self.columns(timing=timing)]
+
+    def frame(self, *, timing: bool = True) -> Any:
+        """A pandas DataFrame, a row for each point. Without `timing` the same sweep gives the same frame.
+
+        Raises
+        ------
+        InputError: pandas is not installed.
+        """
+        pandas = _package("pandas")
+        columns = self.columns(timing=timing)
+        table = list(zip(*self.records(timing=timing), strict=True))
+        types = {"INTEGER": "Int64", "REAL": "Float64", "TEXT": "string"}
+        data = {}
+        for name, values in zip(columns, table, strict=True):
+            kind = types[FIGURES[name]] if name in FIGURES else "Float64" if name in WALL_CLOCK else None
+            data[name] = pandas.array(values, dtype=kind) if kind else list(values)
+        return pandas.DataFrame(data)
+
+    def csv_text(self, *, timing: bool = True) -> str:
+        """All points as CSV; empty where there is no value."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns(timing=timing))
+        writer.writerows(self.records(timing=timing))
+        return text.getvalue()
+
+    def to_csv(self, path: str | Path, *, timing: bool = True) -> None:
+        """Write all points as CSV (`csv_text`)."""
+        write_atomic(path, self.csv_text(timing=timing))
+
+    def to_parquet(self, path: str | Path, *, timing: bool = True) -> None:
+        """Write all points as Parquet, with the types of the figures.
+
+        Raises
+        ------
+        InputError: pyarrow is not installed, or the file can't be written.
+        """
+        pyarrow, parquet = _package("pyarrow"), _package("pyarrow.parquet")
+        types = {"INTEGER": pyarrow.int64(), "REAL": pyarrow.float64(), "TEXT": pyarrow.string()}
+        columns = {}
+        table = list(zip(*self.records(timing=timing), strict=True))
+        for name, values in zip(self.columns(timing=timing), table, strict=True):
+            if name in FIGURES or name in WALL_CLOCK:
+                columns[name] = pyarrow.array(values, type=types[FIGURES.get(name, "REAL")])
+            elif (kinds := {type(value) for value in values if value is not None}) <= {int, float} or kinds == {bool}:
+                columns[name] = pyarrow.array(values)
+            else:
+                texts = [None if value is None else str(value) for value in values]
+                columns[name] = pyarrow.array(texts, type=pyarrow.string())
+        with whole_file(path) as stream:
+            parquet.write_table(pyarrow.table(columns), stream)
+
+    @cached_property
+    def configurations(self) -> list[Configuration]:
+        """Rows of the same place on all axes but `layer`, taken together, in order."""
+        groups: dict[tuple[tuple[str, int], ...], list[dict[str, Any]]] = {}
+        for row in self.rows:
+            key = tuple((name, place) for name, place in row["positions"].items() if name != "layer")
+            groups.setdefault(key, []).append(row)
+        return [_configuration(dict(key), rows) for key, rows in groups.items()]
+
+
+def read_results(path: str | Path, sweep: str | int | None = None) -> SweepResult:
+    """What a file of results holds of a sweep, finished or not.
+
+    Parameters
+    ----------
+    sweep: its number in the file (`sweeps_in`), or its name, which means the one of that name that was run last;
+        without it, the one that was run last.
+
+    Raises
+    ------
+    InputError: the file is missing, is no file of results, or has no such sweep.
+    """
+    from nocsim.experiments.sweep.store import Store
+
+    store = Store(path)
+    try:
+        if sweep is None:
+            store.latest()
+        else:
+            store.sweep = _number_of(str(sweep), store.sweeps(), str(path))
+        return SweepResult(store.spec(), store.rows(), store.path, store.sweep)
+    finally:
+        store.close()
+
+
+def sweeps_in(path: str | Path) -> list[dict[str, Any]]:
+    """The sweeps of a file of results, the one that was run last at the end.
+
+    Each has its number `sweep`, its `name`, `last_run` (UTC), and how many `points` it has and are `done`.
+
+    Raises
+    ------
+    InputError: the file is missing, or is no file of results.
+    """
+    from nocsim.experiments.sweep.store import Store
+
+    store = Store(path)
+    try:
+        return store.sweeps()
+    finally:
+        store.close()
+
+
+def _number_of(wanted: str, sweeps: Sequence[dict[str, Any]], source: str) -> int:
+    for entry in reversed(sweeps):
+        if wanted in (str(entry["sweep"]), entry["name"]):
+            number: int = entry["sweep"]
+            return number
+    allowed = ", ".join(f"{entry['sweep']} ({entry['name']})" for entry in sweeps)
+    raise InputError("no such sweep", source=source, value=wanted, allowed=allowed)
+
+
+def figure_name(text: str, source: str) -> str:
+    """A number of `FIGURES` by its name or a short one.
+
+    Raises
+    ------
+    InputError: there is no such figure.
+    """
+    name = SHORT_NAMES.get(text, text)
+    if name not in NUMBERS:
+        choices = [*SHORT_NAMES, *NUMBERS]
+        allowed = ", ".join(choices)
+        raise InputError(
+            "no such figure", source=source, value=text, allowed=allowed, nearest=nearest_of(text, choices)
+        )
+    return name
+
+
+def _configuration(positions: dict[str, int], rows: Sequence[dict[str, Any]]) -> Configuration:
+    axes = {name: value for name, value in rows[0]["axes"].items() if name != "layer"}
+    done = [row for row in rows if row["status"] == "done"]
+    figures = dict.fromkeys(NUMBERS) if len(done) < len(rows) else _totals(rows)
+    failed = sum(row["status"] == "failed" for row in rows)
+    return Configuration(axes, positions, len(rows), len(done), figures, failed)
+
+
+def _totals(rows: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    def total(name: str, weight: str | None = None, *, once: bool = False) -> float | None:
+        if any(row[name] is None or (weight and row[weight] is None) for row in rows):
+            return None
+        found: float = sum(row[name] * (1 if once else row["count"]) * (row[weight] if weight else 1) for row in rows)
+        return found
+
+    found: dict[str, float | None] = {name: rows[0][name] if len(rows) == 1 else None for name in NUMBERS}
+    if len(rows) == rows[0]["count"] == 1:
+        return found
+    found |= {name: total(name) for name in _SUMS} | {name: total(name, once=True) for name in _OF_SEARCHES}
+    found |= {name: rows[0][name] for name in _OF_THE_CHIP}
+    for name, of in _MEANS.items():
+        part, whole = total(name, of), found[of]
+        found[name] = part / whole if part is not None and whole else None
+    cycles, energy = found["latency_cycles"], found["energy_pj"]
+    found["edp_pj_cycles"] = None if cycles is None or energy is None else energy * cycles
+    return found
+
+
+def _flat(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _package(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        allowed = "install cosa-nocsim[sweep]"
+        raise InputError(f"the package {name.partition('.')[0]} is not installed", allowed=allowed) from None

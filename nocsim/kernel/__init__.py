@@ -1,1 +1,0 @@
-"""Compiled cycle loops."""

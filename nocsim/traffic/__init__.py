@@ -1,0 +1,1 @@
+"""Packets on the mesh alone: replay of lists, synthetic traffic."""
