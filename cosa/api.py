@@ -2,96 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosa.common.errors import InputError, nearest_of
+from cosa.common.errors import InputError
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import load_network, network_names
 from cosa.model.schedule import Schedule
 from cosa.model.validity import require_valid
 
-MACHINE_OBJECTIVES = ("latency", "energy", "edp")
-PARETO = "pareto"
-FRONT_POINTS = 5
-
 if TYPE_CHECKING:
-    from cosa.analytical.constants import Constants, PublishedConstants
     from cosa.analytical.evaluation import Convention, Evaluation
-    from cosa.mip.objective import Weights
-    from cosa.model.constraints import Constraints
+    from cosa.mappers.program import ProgramOptions
+    from cosa.mappers.registry import MapperOptions
+
+FRONT_POINTS = 5
 
 
 def schedule(
     layer: Layer | str | Path,
     architecture: Architecture | str | Path = "simba_4x4",
+    mapper: str | MapperOptions | None = None,
     *,
-    objective: str | None = None,
-    model: str | None = None,
-    constants: Constants | PublishedConstants | str | Path | None = None,
-    physical_only: bool = True,
-    pad_percent: float = 0.0,
-    bypass: str = "fixed",
-    remainders: bool = False,
-    settle_ties: bool = True,
-    constraints: Constraints | str | Path | None = None,
-    formulation: str = "aggregated",
-    as_published: bool = False,
-    precision: bool = False,
-    weights: Weights | str | Path | None = None,
-    order_level: str | None = None,
-    pad_primes_above: int | None = None,
-    time_limit_seconds: float = 60.0,
-    seed: int = 0,
-    threads: int = 1,
-    gap: float | None = None,
+    workers: int = 1,
+    **options: Any,
 ) -> Schedule:
-    """A schedule of a layer on an architecture, by CoSA's mixed-integer program or by one that models the machine.
+    """A schedule of a layer on an architecture.
 
     Parameters
     ----------
     layer: a layer, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
     architecture: an architecture, the name of a packaged one, or the path of an architecture file.
-    objective: what is minimised (None: latency; with an option of the published program, cosa). Of the machine,
-        with a proven bound: ``latency`` (of the fastest the least energy), ``energy`` (of the least the fastest),
-        ``edp``. Of the published program: ``cosa``, its weighted sum; its parts
-        ``utilisation``, ``compute`` and ``traffic``; ``balance``, the distance between weighted traffic and compute.
-    model: for the machine's objectives ``network``, the simulated machine, ``analytical``, Timeloop's accounting, or
-        ``published-machine``, the published simulator's machine (None: network where the architecture has a mesh).
-    constants: weights of the model's prediction, or the path of a file of them (None: the defaults).
-    physical_only: published-machine: without schedules that gain from what its generator leaves out.
-    pad_percent: by how much a dimension may be padded where that pays (machine's objectives).
-    bypass: ``fixed``: levels keep what the architecture says; ``chosen``: which of the tensors of its `keeps` and
-        `may_keep` a level keeps, and which pass it by, is chosen as well (machine's objectives).
-    remainders: the last tile of a dimension may be smaller; counted by the convention ``exact``, which alone evaluates
-        such schedules (machine's objectives, analytical).
-    settle_ties: latency: of the fastest schedules look for the one with the least energy; without, any of them, which
-        for the analytical model takes milliseconds where it can be proven without a program.
-    constraints: what the schedule must keep to, a packaged name (``weight_stationary``), or the path of a constraints
-        file (machine's objectives).
-    formulation: ``aggregated``, or ``paper`` for a binary a prime factor; the same optimum in far more time.
-    as_published: charge halo and stride as the published code does.
-    precision: count capacities and traffic in bytes instead of entries, as the paper does.
-    weights: of the terms of the objective, or the path of a weights file (default: as published).
-    order_level: name of the level whose loop order is part of the program (default: the one with the mesh, without a
-        mesh the one under the outermost).
-    pad_primes_above: pad bounds with a larger prime factor to the next bound without one.
-    time_limit_seconds: for all solves together; a schedule found by then is taken, with its gap.
-    seed, threads: of the solver.
-    gap: relative gap at which a solution counts as optimal (None: 0.01 for the machine's objectives, in linear units,
-        and 0.0001 for the published one, whose units are logarithms).
-
-    From `formulation` to `pad_primes_above`: of the published program only.
+    mapper: what makes the schedule: its options (``ProgramOptions(objective="energy")``), or its name with options
+        beside it. None: ``program``, the mixed-integer program on a model of the machine, with a proven bound; or the
+        mapper that alone knows the `objective`.
+    workers: processor cores that a search may use.
+    options: of the mapper, by name; None is "as by default". `docs/reference/mappers.md` has those of every mapper
+        with defaults and ranges; files (`constraints`, `constants`, `weights`) may be given by path. Of the program:
+        `objective` (``latency``, ``energy``, ``edp``), `model` (``network``, ``analytical``, ``published-machine``),
+        `constraints`, `bypass`, `pad_percent`, `remainders`, `gap`, `time_limit_seconds`, `seed`, `threads` and others.
 
     Returns
     -------
-    A schedule that fits the architecture.
+    A schedule that fits the architecture; its provenance says how it was made and what is proven of it.
 
     Raises
     ------
-    InputError: a name, file, field or option is wrong.
+    InputError: a name, file, field or option is wrong, or an option is another mapper's.
     InfeasibleError: the layer fits nowhere; the message names what binds, and the smallest change that would help.
     SolverError: no schedule was found within the time limit.
 
@@ -101,150 +60,41 @@ def schedule(
     >>> cosa.schedule("resnet50:input.8").layer.macs  # doctest: +SKIP
     115605504
     """
-    found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
-    options = program_options(
-        found_architecture,
-        objective=objective,
-        model=model,
-        constants=constants,
-        physical_only=physical_only,
-        pad_percent=pad_percent,
-        bypass=bypass,
-        remainders=remainders,
-        settle_ties=settle_ties,
-        constraints=constraints,
-        formulation=formulation,
-        as_published=as_published,
-        precision=precision,
-        weights=weights,
-        order_level=order_level,
-        pad_primes_above=pad_primes_above,
-        gap=gap,
-    )
-    if objective == PARETO:
-        allowed = "cosa.schedule_front, which returns several schedules"
-        raise InputError("has no one schedule", source="objective", value=objective, allowed=allowed)
-    from cosa.mappers.registry import map_layer
+    from cosa.mappers.registry import Run, candidates
 
-    result = map_layer(
-        "cosa",
-        found_layer,
-        found_architecture,
-        seed=seed,
-        workers=threads,
-        time_limit_seconds=time_limit_seconds,
-        **options,
-    )
-    require_valid(result, "the schedule found")
-    return result
+    found = find_layer(layer), find_architecture(architecture)
+    return candidates(*found, find_options(mapper, options), Run(workers=workers))[0]
 
 
-def program_options(
-    architecture: Architecture,
-    *,
-    objective: str | None,
-    model: str | None = None,
-    constants: Constants | PublishedConstants | str | Path | None = None,
-    physical_only: bool = True,
-    pad_percent: float = 0.0,
-    bypass: str = "fixed",
-    remainders: bool = False,
-    settle_ties: bool = True,
-    constraints: Constraints | str | Path | None = None,
-    formulation: str = "aggregated",
-    as_published: bool = False,
-    precision: bool = False,
-    weights: Weights | str | Path | None = None,
-    order_level: str | None = None,
-    pad_primes_above: int | None = None,
-    gap: float | None = None,
-    **others: Any,
-) -> dict[str, Any]:
-    """Options of the program that an objective belongs to, files read; see `schedule`. `others` pass through.
+def find_options(mapper: str | MapperOptions | None, options: Mapping[str, Any] | None = None) -> MapperOptions:
+    """Options of a mapper, from themselves or from its name and what is given by name.
 
     Raises
     ------
-    InputError: there is no such objective, a file is wrong, or an option is of the other program.
+    InputError: there is no such mapper or option, or a value is wrong.
     """
-    machine = {
-        "model": model,
-        "constants": find_constants(constants, model),
-        "pad_percent": pad_percent,
-        "bypass": bypass,
-        "remainders": remainders,
-        "constraints": find_constraints(constraints),
-    }
-    published = {
-        "formulation": formulation,
-        "as_published": as_published,
-        "precision": precision,
-        "weights": find_weights(weights, architecture),
-        "order_level": order_level,
-        "pad_primes_above": pad_primes_above,
-    }
-    if not physical_only and model != "published-machine":
-        message, allowed = "is a switch of the published simulator's machine", "--model published-machine"
-        raise InputError(message, source="--any-loops", allowed=allowed)
-    if objective is None:
-        objective = "cosa" if any(map(_given, published.values())) else "latency"
-    _check_objective(objective)
-    if not settle_ties and objective != "latency":
-        raise InputError(f"means nothing to {objective}", source="--any-fastest", allowed="--objective latency")
-    if objective in (*MACHINE_OBJECTIVES, PARETO):
-        _refuse(published, objective, "an objective of the published program, such as cosa")
-        return {
-            "objective": objective,
-            **machine,
-            "physical_only": physical_only,
-            "settle_ties": settle_ties,
-            "gap": 0.01 if gap is None else gap,
-            **others,
-        }
-    _refuse(machine, objective, "an objective of the machine: " + ", ".join(MACHINE_OBJECTIVES))
-    return {"objective": objective, **published, "gap": 1e-4 if gap is None else gap, **others}
+    from cosa.mappers.registry import MapperOptions, options_of
 
-
-def _check_objective(name: str) -> None:
-    if name in (*MACHINE_OBJECTIVES, PARETO):
-        return
-    from cosa.mip.objective import OBJECTIVES
-
-    known = (*MACHINE_OBJECTIVES, PARETO, *OBJECTIVES)
-    if name not in known:
-        allowed, nearest = ", ".join(known), nearest_of(name, known)
-        raise InputError("no such objective", source="--objective", value=name, allowed=allowed, nearest=nearest)
-
-
-def _given(value: object) -> bool:
-    """Whether an option of a program differs from what it is if nobody names it."""
-    return value not in (None, False, 0, "aggregated", "fixed")
-
-
-def _refuse(options: Mapping[str, object], objective: str, needs: str) -> None:
-    """Options that the program of an objective does not have must not be given."""
-    for name, value in options.items():
-        if _given(value):
-            option = "--constrain" if name == "constraints" else "--" + name.replace("_", "-")
-            raise InputError(f"does not go with the objective {objective}", source=option, value=value, allowed=needs)
+    if not isinstance(mapper, MapperOptions):
+        return options_of(mapper, options or {})
+    return mapper.with_(**options) if options else mapper
 
 
 def schedule_pool(
     layer: Layer | str | Path,
     architecture: Architecture | str | Path = "simba_4x4",
+    mapper: str | MapperOptions | None = None,
     *,
     count: int,
-    objective: str = "latency",
     **options: Any,
 ) -> list[Schedule]:
-    """The best schedules of a layer for an objective of the machine, each with other factors; the best first.
+    """The best schedules of a layer by the program, each with other factors; the best first.
 
     Parameters
     ----------
-    layer, architecture: as `schedule` takes them.
-    count: how many; fewer come back where there are no more.
-    objective: ``latency``, ``energy`` or ``edp``.
-    options: `model`, `constants`, `physical_only`, `constraints`, `pad_percent`, `bypass`, `gap`,
-        `time_limit_seconds`, `seed` and `threads` of `schedule`.
+    layer, architecture, mapper: as `schedule` takes them; the mapper is the program.
+    count: how many, 1 to 1000; fewer come back where there are no more.
+    options: of the mapper program, but `remainders`.
 
     Returns
     -------
@@ -254,15 +104,16 @@ def schedule_pool(
     ------
     As `schedule`.
     """
-    from cosa.mappers.machine import map_pool
+    from cosa.mappers.program_task import pool
 
-    found = find_layer(layer), find_architecture(architecture)
-    return _checked(map_pool(*found, count, objective=objective, **_found_files(options)))
+    found = _program_options(mapper, options)
+    return _several(found, lambda: pool(find_layer(layer), find_architecture(architecture), count, found))
 
 
 def schedule_front(
     layer: Layer | str | Path,
     architecture: Architecture | str | Path = "simba_4x4",
+    mapper: str | MapperOptions | None = None,
     *,
     points: int = FRONT_POINTS,
     **options: Any,
@@ -271,9 +122,9 @@ def schedule_front(
 
     Parameters
     ----------
-    layer, architecture: as `schedule` takes them.
-    points: how many; fewer come back where several caps on cycles have one schedule.
-    options: as for `schedule_pool`.
+    layer, architecture, mapper: as `schedule` takes them; the mapper is the program.
+    points: how many, 2 to 1000; fewer come back where several caps on cycles have one schedule.
+    options: as for `schedule_pool`, without the objective.
 
     Returns
     -------
@@ -283,45 +134,25 @@ def schedule_front(
     ------
     As `schedule`.
     """
-    from cosa.mappers.machine import map_front
+    from cosa.mappers.program_task import front
 
-    return _checked(map_front(find_layer(layer), find_architecture(architecture), points, **_found_files(options)))
-
-
-def _found_files(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with their files read; those that are None are left out, for None asks for the default."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if "constants" in given:
-        given["constants"] = find_constants(given["constants"], given.get("model"))
-    if "constraints" in given:
-        given["constraints"] = find_constraints(given["constraints"])
-    return given
+    found = _program_options(mapper, options)
+    return _several(found, lambda: front(find_layer(layer), find_architecture(architecture), points, found))
 
 
-def _checked(schedules: list[Schedule]) -> list[Schedule]:
-    for number, found in enumerate(schedules, start=1):
-        require_valid(found, f"schedule {number}")
-    return schedules
+def _several(options: MapperOptions, make: Callable[[], list[Schedule]]) -> list[Schedule]:
+    from cosa.mappers.registry import signed
+
+    return [signed(one, options) for one in make()]
 
 
-def find_constraints(constraints: Constraints | str | Path | None) -> Constraints | None:
-    """Constraints as given, or read from a packaged or other file."""
-    if constraints is None or not isinstance(constraints, str | Path):
-        return constraints
-    from cosa.model.constraints import load_constraints
+def _program_options(mapper: str | MapperOptions | None, options: Mapping[str, Any]) -> ProgramOptions:
+    from cosa.mappers.program import ProgramOptions
 
-    return load_constraints(constraints)
-
-
-def find_constants(
-    constants: Constants | PublishedConstants | str | Path | None, model: str | None = None
-) -> Constants | PublishedConstants | None:
-    """Constants as given, or read from a file: of the network model, or of the published machine."""
-    if constants is None or not isinstance(constants, str | Path):
-        return constants
-    from cosa.analytical.constants import Constants, PublishedConstants
-
-    return (PublishedConstants if model == "published-machine" else Constants).from_file(constants)
+    found = find_options(mapper or "program", options)
+    if not isinstance(found, ProgramOptions):
+        raise InputError("makes one schedule", path="mapper", value=found.mapper, allowed="program")
+    return found
 
 
 def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop") -> Evaluation:
@@ -360,21 +191,13 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
     return evaluated(found.padded_layer, found.architecture, found.nest, convention, padding_macs=found.padding_macs)
 
 
-def breakdown(
-    schedule: Schedule | str | Path,
-    objective: str = "cosa",
-    *,
-    as_published: bool = False,
-    precision: bool = False,
-    weights: Weights | str | Path | None = None,
-    order_level: str | None = None,
-) -> dict[str, float]:
-    """What each term of an objective of the program says of a schedule, wherever that comes from.
+def breakdown(schedule: Schedule | str | Path, **options: Any) -> dict[str, float]:
+    """What each term of an objective of the published program says of a schedule, wherever that comes from.
 
     Parameters
     ----------
     schedule: a schedule, or the path of a schedule file (also one converted from another tool).
-    objective, as_published, precision, weights, order_level: as `schedule` takes them.
+    options: `objective`, `as_published`, `precision`, `weights` and `order_level` of the mapper published.
 
     Returns
     -------
@@ -385,38 +208,22 @@ def breakdown(
     InputError: a file, name or option is wrong.
     InfeasibleError: the schedule does not fit its architecture.
     """
+    from cosa.mappers.published import PublishedTerms
     from cosa.mip.nest import breakdown as terms
-    from cosa.mip.objective import find_objective
-    from cosa.mip.quantities import Rules
 
     found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
     require_valid(found, "breakdown")
-    find_objective(objective)
-    rules = Rules(as_published=as_published, precision=precision, ordered_level=order_level)
+    asked = PublishedTerms.of(options)
+    if asked.weights is not None:
+        asked.weights.require_levels(found.architecture, "weights")
     return terms(
         found.padded_layer,
         found.architecture,
         found.nest,
-        objective=objective,
-        rules=rules,
-        weights=find_weights(weights, found.architecture),
+        objective=asked.objective,
+        rules=asked.rules(),
+        weights=asked.weights,
     )
-
-
-def find_weights(weights: Weights | str | Path | None, architecture: Architecture) -> Weights | None:
-    """Weights of an objective from a model or a file; None where none are given.
-
-    Raises
-    ------
-    InputError: the file is wrong, or names a level that the architecture does not have.
-    """
-    if weights is None:
-        return None
-    from cosa.mip.objective import Weights
-
-    found = weights if isinstance(weights, Weights) else Weights.from_file(weights)
-    found.require_levels(architecture, "weights" if isinstance(weights, Weights) else str(weights))
-    return found
 
 
 def find_layer(layer: Layer | str | Path) -> Layer:

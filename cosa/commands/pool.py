@@ -3,72 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cosa.api import FRONT_POINTS, MACHINE_OBJECTIVES, PARETO, program_options, schedule_front, schedule_pool
+from cosa.api import FRONT_POINTS, schedule_front, schedule_pool
 from cosa.commands.listing import table
 from cosa.commands.show import layer_line, printable
 from cosa.common.errors import InputError
 from cosa.common.files import prepared_folder
 from cosa.common.terminal import check_output, out_lines
-from cosa.mappers.machine import MAX_POOL
+from cosa.model.objectives import OBJECTIVES
 
 if TYPE_CHECKING:
-    from cosa.model.arch import Architecture
-    from cosa.model.layer import Layer
+    from cosa.commands.main import HowToSchedule
+    from cosa.commands.work import Work
+    from cosa.common.parameters import Given
+    from cosa.mappers.registry import MapperOptions
     from cosa.model.schedule import Schedule
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 
-def check(objective: str, whole_network: bool, pool: int | None, points: int | None) -> None:
-    """The options say what several schedules are asked for.
-
-    Raises
-    ------
-    InputError: they contradict each other, or a number is out of range.
-    """
-    option, value, least = ("--points", points, 2) if pool is None else ("--pool", pool, 1)
-    objectives = MACHINE_OBJECTIVES if pool is not None else (PARETO,)
-    if objective not in objectives:
-        allowed = f"--objective {' or '.join(objectives)}"
-        raise InputError(f"does not go with the objective {objective}", source=option, value=value, allowed=allowed)
-    if whole_network:
-        option, given = (option, str(value)) if value is not None else ("--objective", objective)
-        raise InputError("of one layer", source=option, value=given, allowed="with --layer NAME")
-    if value is not None and not least <= value <= MAX_POOL:
-        allowed = f"a whole number from {least} to {MAX_POOL}"
-        raise InputError("out of range", source=option, value=value, allowed=allowed)
-
-
 def schedule_several(
-    layer: Layer,
-    architecture: Architecture,
-    program: dict[str, Any],
-    pool: int | None,
-    points: int | None,
-    network: str | None,
-    output: str | None,
-    timing: bool,
-    inputs: dict[str, str | None],
+    work: Work, given: Given, options: MapperOptions, front: bool, how: HowToSchedule, inputs: dict[str, str | None]
 ) -> int:
     """Schedule, write the files, print the table; `inputs` are files that the command reads."""
-    options = program_options(architecture, **program)
-    count = pool or points or FRONT_POINTS
-    if output is not None:
-        if not output:
-            raise InputError("empty", source="-o", value=output, allowed="the name of a file or folder")
-        paths = _paths(output, count)
-        if Path(output).suffix.lower() not in _SUFFIXES:
-            prepared_folder(Path(output), [path.name for path in paths])
+    if not front and how.points is not None:
+        message = f"does not go with the objective {options.made_for}"
+        raise InputError(message, source="--points", value=how.points, allowed="--objective pareto")
+    if front and how.pool is not None:
+        allowed = "--objective latency or energy or edp"
+        raise InputError("does not go with the objective pareto", source="--pool", value=how.pool, allowed=allowed)
+    if work.whole_network:
+        option, value = ("--objective", "pareto") if front else ("--pool", how.pool)
+        raise InputError("of one layer", source=option, value=value, allowed="with --layer NAME")
+    layer, architecture = work.one_layer(), work.architecture()
+    count = how.pool or how.points or FRONT_POINTS
+    if how.output is not None:
+        if not how.output:
+            raise InputError("empty", source="-o", value=how.output, allowed="the name of a file or folder")
+        paths = _paths(how.output, count)
+        if Path(how.output).suffix.lower() not in _SUFFIXES:
+            prepared_folder(Path(how.output), [path.name for path in paths])
         for path in paths:
             check_output("-o", str(path), inputs)
-    if pool is not None:
-        found = schedule_pool(layer, architecture, count=count, **options)
-    else:
-        del options["objective"]
-        found = schedule_front(layer, architecture, points=count, **options)
-    report(found, network, output, timing)
+    with given.flags(count="--points" if front else "--pool"):
+        if front:
+            found = schedule_front(layer, architecture, options, points=count)
+        else:
+            found = schedule_pool(layer, architecture, options, count=count)
+    report(found, work.network, how.output, how.timing)
     return 0
 
 
@@ -105,7 +88,7 @@ def lines(schedules: list[Schedule], network: str | None) -> list[str]:
         rows.append(
             [str(number), f"{cycles:,.0f}", f"{energy_pj / 1e6:,.3f}", f"{cycles * energy_pj:.4g}", value, bound, gap]
         )
-    unit = {"latency": "cycles", "edp": "pJ x cycles"}.get(made.objective or "", "pJ")
+    unit = OBJECTIVES[made.objective].unit if made.objective in OBJECTIVES else "pJ"
     heads = ["", "cycles", "uJ", "pJ x cycles", f"value ({unit})", "bound", "gap"]
     return [
         f"layer         {name}: {layer_line(layer)}",

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterable, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cosa.model.layer import TENSORS, Dim, Layer
-from cosa.model.schedule import Loop, Schedule
+from cosa.model.schedule import Loop, Provenance, Schedule
 from cosa.model.validity import tile_words, violations
 
 if TYPE_CHECKING:
@@ -122,18 +123,10 @@ def compact(schedule: Schedule) -> list[str]:
 
 def provenance_line(view: dict[str, Any]) -> str:
     """Who made the schedule, how good its maker says it is, and how long that took."""
-    made, timing = view["provenance"], view["timing"]
-    parts = [f"{made['mapper']} {made['version']}"]
-    if made["solver_status"]:
-        parts.append(made["solver_status"] + (f" by {made['solver']}" if made["solver"] else ""))
-    if made["objective"]:
-        value = "" if made["objective_value"] is None else f" = {made['objective_value']:.6g}"
-        details = [] if made["bound"] is None else [f"bound {made['bound']:.6g}"]
-        details += [] if made["gap"] is None else [f"gap {made['gap']:.2%}"]
-        model = f" ({made['model']} model)" if made["model"] else ""
-        parts.append(f"objective {made['objective']}{model}{value}" + (f" ({', '.join(details)})" if details else ""))
-    if made["seed"] is not None:
-        parts.append(f"seed {made['seed']}")
+    made, timing = Provenance.model_validate_json(json.dumps(view["provenance"])), view["timing"]
+    parts = [f"{made.made.text}, version {made.version}"]
+    if made.solver_status:
+        parts.append(made.solver_status + (f" by {made.solver}" if made.solver else ""))
     if timing:
         parts.append(f"{timing['total_seconds']:.2f} s")
     return printable(", ".join(parts))

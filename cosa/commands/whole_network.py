@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cosa.commands.listing import table
 from cosa.commands.show import printable
-from cosa.common.errors import InputError
 from cosa.common.layer_pool import LayerProgress
-from cosa.common.result_cache import default_cache
+from cosa.common.result_cache import chosen_cache
 from cosa.common.terminal import out_lines
 from cosa.experiments.network_schedule import SUMMARY, NetworkSchedules, schedule_network
 
 if TYPE_CHECKING:
-    from cosa.model.arch import Architecture
+    from cosa.commands.main import HowToSchedule
+    from cosa.commands.work import Work
+    from cosa.common.parameters import Given
+    from cosa.mappers.registry import MapperOptions
 
 
-def schedule_whole_network(
-    name: str,
-    architecture: Architecture,
-    mapper: str,
-    options: dict[str, Any],
-    *,
-    workers: int,
-    output: str | None,
-    timing: bool,
-    cache: str | None,
-) -> int:
+def schedule_whole_network(work: Work, given: Given, options: MapperOptions, how: HowToSchedule) -> int:
     """Schedule it, print the table; 130 if it was interrupted (what is done is reported and written)."""
     from cosa.model.networks import load_network
 
-    if not 1 <= workers <= 1024:
-        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
-    network = load_network(name)
-    result = schedule_network(
-        network,
-        architecture,
-        mapper=mapper,
-        options=options,
-        workers=workers,
-        folder=output,
-        timing=timing,
-        cache=None if cache == "none" else Path(cache) if cache else default_cache(),
-        progress=LayerProgress(),
-    )
+    network, architecture = load_network(work.network or ""), work.architecture()
+    with given.flags():
+        result = schedule_network(
+            network,
+            architecture,
+            options,
+            workers=how.workers,
+            folder=how.output,
+            timing=how.timing,
+            cache=chosen_cache(how.cache),
+            progress=LayerProgress(),
+        )
     out_lines(lines(result, len(network.layers)))
-    if output is not None:
-        out_lines(["", f"written to {output}: {len(result.layers)} schedules and {SUMMARY}"])
+    if how.output is not None:
+        out_lines(["", f"written to {how.output}: {len(result.layers)} schedules and {SUMMARY}"])
     return 0 if result.complete else 130
 
 

@@ -59,6 +59,7 @@ class InputError(CosaError):
     ) -> None:
         self.message, self.source, self.path, self.allowed, self.nearest = message, source, path, allowed, nearest
         self.value = None if value is _MISSING else value
+        self._found = {} if value is _MISSING else {"value": value}
         parts = [f"{source}: " if source else "", f"{path}: " if path else "", message]
         if value is not _MISSING:
             parts.append(f" (found {shown(value)})")
@@ -67,6 +68,12 @@ class InputError(CosaError):
         if nearest:
             parts.append(f"; did you mean {nearest}?")
         super().__init__("".join(parts))
+
+    def at(self, source: str | None, path: str | None) -> InputError:
+        """The same error of a place that goes by another name."""
+        return InputError(
+            self.message, source=source, path=path, allowed=self.allowed, nearest=self.nearest, **self._found
+        )
 
 
 class InfeasibleError(CosaError):

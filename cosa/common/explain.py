@@ -25,6 +25,12 @@ def dotted(location: Location) -> str:
     return path
 
 
+def allowed_values(model: type[BaseModel], name: str) -> str:
+    """What a field of a model allows, in words, with its range."""
+    schema = model.model_json_schema()
+    return (_describe(schema, _schema_at(schema, (name,))) or "").removesuffix(" or null")
+
+
 def input_error(model: type[BaseModel], data: Any, error: ValidationError, source: str | None) -> InputError:
     """The first thing wrong in `data`, as pydantic reports it for `model`."""
     located = [(_field_location(data, item), item) for item in error.errors(include_url=False)]

@@ -20,6 +20,11 @@ def default_cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "cosa-nocsim"
 
 
+def chosen_cache(folder: str | None) -> Path | None:
+    """The folder that ``--cache`` names: none for ``none``, the default where it is not given."""
+    return None if folder == "none" else Path(folder) if folder else default_cache()
+
+
 @lru_cache(maxsize=4)
 def source_digest(packages: tuple[str, ...]) -> str:
     """Digest of the sources of packages (``arch_configs.dram``: that folder): results of other code are left alone."""

@@ -7,22 +7,19 @@ sources of the package. Any number of workers gives the same schedules.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel
 
 from cosa.analytical.evaluation import evaluate_timeloop
 from cosa.common.files import WHOLE, FileModel, Model, file_stems, prepared_folder
 from cosa.common.layer_pool import run_layers
 from cosa.common.result_cache import content_key, read_cached, source_digest, write_cached
 from cosa.common.version import version
+from cosa.mappers.registry import MapperOptions, candidates
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import Network
 from cosa.model.schedule import Schedule
-from cosa.model.validity import require_valid
 
 SUMMARY = "summary.json"
 """Name of the summary in the folder of the schedules."""
@@ -68,21 +65,16 @@ class NetworkSchedules(FileModel):
         return sum(float(getattr(entry, field)) * entry.count for entry in self.layers)
 
 
-def schedule_layer(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The schedule of one layer as data, by the mapper of that name."""
-    from cosa.mappers.registry import map_layer
-
-    schedule = map_layer(mapper, layer, architecture, **options)
-    require_valid(schedule, "the schedule found")
-    return schedule.model_dump(mode="json")
+def schedule_layer(layer: Layer, architecture: Architecture, options: MapperOptions) -> dict[str, Any]:
+    """The schedule of one layer as data."""
+    return candidates(layer, architecture, options)[0].model_dump(mode="json")
 
 
 def schedule_network(
     network: Network,
     architecture: Architecture,
+    options: MapperOptions,
     *,
-    mapper: str = "cosa",
-    options: dict[str, Any] | None = None,
     workers: int = 1,
     folder: str | Path | None = None,
     timing: bool = True,
@@ -93,7 +85,7 @@ def schedule_network(
 
     Parameters
     ----------
-    mapper, options: as `cosa.mappers.map_layer` takes them.
+    options: of a mapper.
     workers: processes at a time.
     folder: where each schedule is written as soon as it is there, and a summary at the end; made if it does not exist.
     timing: whether these files have wall-clock seconds.
@@ -108,10 +100,9 @@ def schedule_network(
     ------
     CosaError: a layer cannot be scheduled, and is named; or a file cannot be written.
     """
-    options = options or {}
     names = [f"{stem}.json" for stem in file_stems([entry.layer.name for entry in network.layers], taken=("summary",))]
     place = None if folder is None else prepared_folder(Path(folder), [*names, SUMMARY])
-    keys = [_key(entry.layer, architecture, mapper, options) for entry in network.layers]
+    keys = [_key(entry.layer, architecture, options) for entry in network.layers]
     found: dict[int, LayerSchedule] = {}
 
     def keep(number: int, schedule: Schedule) -> None:
@@ -134,10 +125,10 @@ def schedule_network(
             if known is not None:
                 keep(number, Schedule.from_data(known, source="cache"))
         missing = [number for number in range(len(keys)) if number not in found]
-        for number, data in run_layers(network, missing, schedule_layer, (architecture, mapper, options), workers):
+        for number, data in run_layers(network, missing, schedule_layer, (architecture, options), workers):
             schedule = Schedule.from_data(data)
             keep(number, schedule)
-            if _repeatable(schedule):
+            if schedule.provenance.repeatable:
                 write_cached(cache, keys[number], data)
     except KeyboardInterrupt:
         complete = False
@@ -146,8 +137,8 @@ def schedule_network(
         network=network.name,
         architecture=architecture.name,
         architecture_hash=architecture.content_hash,
-        mapper=mapper,
-        objective=options.get("objective"),
+        mapper=options.mapper,
+        objective=options.made_for,
         layers=tuple(found[number] for number in sorted(found)),
         complete=complete,
     )
@@ -156,31 +147,18 @@ def schedule_network(
     return result
 
 
-def _key(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> str:
+def _key(layer: Layer, architecture: Architecture, options: MapperOptions) -> str:
     return content_key(
         {
             "layer": layer.model_dump(mode="json", exclude={"name", "notes"}),
             # The file has names and descriptions too, so those must agree as well.
             "architecture": architecture.model_dump(mode="json"),
-            "mapper": mapper,
-            "options": {name: _plain(value) for name, value in options.items()},
+            "mapper": options.mapper,
+            "options": options.given(),
             "version": version(),
             "sources": source_digest(("cosa",)),
         }
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-def _repeatable(schedule: Schedule) -> bool:
-    """Whether the same run would find the same: what time cut off may be better the next time."""
-    made = schedule.provenance
-    cut_off = made.search is not None and made.search.stopped_by in ("time", "interrupted")
-    return made.solver_status not in ("time_limit", "failed") and not cut_off
 
 
 def _entry(schedule: Schedule, layer: str, count: int, file: str | None) -> LayerSchedule:

@@ -31,6 +31,7 @@ from cosa.mappers.polish import SCORES, Score
 from cosa.mappers.ranking import Answer, Front, FrontPoint, Kept, Outcome, Ranking
 from cosa.mip.quantities import Expression
 from cosa.mip.solver import SolverResult, solve
+from cosa.model.objectives import OBJECTIVES
 
 _FEASIBILITY = 1e-6
 """HiGHS keeps rows within this; a bound gives away as much for every power of a sum."""
@@ -491,7 +492,7 @@ class Search:
         self._may_see_all = False
         ranking = self._rankings[self._main]
         # Tilings whose compute alone takes longer need no look.
-        each_cycle = {"latency": 1.0, "energy": 0.0, "edp": self.model.least_energy_pj()}[self._main]
+        each_cycle = OBJECTIVES[self._main].each_cycle(self.model.least_energy_pj())
         each_cycle *= self.model.compute_bounds_cycles
         for compute_cycles, point in tilings:
             if self._time_is_up():

@@ -10,6 +10,7 @@ import json
 from math import isclose
 
 from cosa.common.errors import InternalError
+from cosa.model.objectives import OBJECTIVES
 from cosa.model.schedule import Schedule
 
 _RELATIVE = 1e-9
@@ -51,4 +52,4 @@ def figures_of(schedule: Schedule) -> tuple[float, float]:
 
 def value_of(objective: str, cycles: float, energy_pj: float) -> float:
     """What ``latency``, ``energy`` or ``edp`` is of these figures."""
-    return {"latency": cycles, "energy": energy_pj, "edp": cycles * energy_pj}[objective]
+    return float(OBJECTIVES[objective].value(cycles, energy_pj))

@@ -99,10 +99,10 @@ def _check_seeds(layer: Layer, architecture: Architecture, seeds: Sequence[Sched
 
 
 def _program(layer: Layer, architecture: Architecture, seed: int) -> tuple[list[Schedule], tuple[str, ...]]:
-    from cosa.mappers import cosa_mip
+    from cosa.mappers.published import PublishedOptions, solve
 
     try:
-        return [cosa_mip.map_layer(layer, architecture, seed=seed)], ("started from the program's schedule",)
+        return [solve(layer, architecture, PublishedOptions(seed=seed))], ("started from the program's schedule",)
     except CosaError as error:
         return [], (f"started at random, since the program has no schedule: {error}",)
 

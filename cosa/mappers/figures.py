@@ -32,6 +32,7 @@ from cosa.model.arch import Architecture
 from cosa.model.keeping import Bypass, Keeping
 from cosa.model.layer import DIMS, Dim, Layer
 from cosa.model.mapping_rules import MappingRules
+from cosa.model.objectives import OBJECTIVES
 from cosa.model.schedule import Schedule
 
 
@@ -49,11 +50,8 @@ class Figures:
 
     def value(self, objective: str) -> tuple[float, float]:
         """What an objective minimises, and what settles ties."""
-        if objective == "latency":
-            return self.cycles, self.energy_pj
-        if objective == "energy":
-            return self.energy_pj, self.cycles
-        return self.edp, self.cycles
+        one = OBJECTIVES[objective]
+        return one.value(self.cycles, self.energy_pj), one.ties(self.cycles, self.energy_pj)
 
 
 class CostProgram(Protocol):
@@ -151,6 +149,7 @@ class AnalyticalModel:
     bypass: whether what levels keep is fixed or chosen.
     """
 
+    name = "analytical"
     compute_bounds_cycles = True
 
     def __init__(
@@ -308,6 +307,8 @@ class NetworkModel(_PredictedModel):
     constants: weights of the prediction.
     """
 
+    name = "network"
+
     def __init__(
         self,
         layer: Layer,
@@ -367,6 +368,8 @@ class PublishedModel(_PredictedModel):
     constants: weights of the prediction.
     physical_only: without mappings that gain from what the generator leaves out (`published_rules`).
     """
+
+    name = "published-machine"
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from cosa.mip.factors import prime_factors
 from cosa.model.arch import Architecture
 from cosa.model.keeping import Keeping
 from cosa.model.layer import TENSORS, Layer
+from cosa.model.objectives import OBJECTIVES
 
 
 @dataclass(frozen=True)
@@ -106,4 +107,4 @@ def least(layer: Layer, architecture: Architecture, objective: str, keeping: Kee
         energy += (
             layer.macs / below * vector_access_energy_pj(architecture, inner) / architecture.levels[inner].block_words
         )
-    return {"latency": cycles, "energy": energy, "edp": cycles * energy}[objective]
+    return float(OBJECTIVES[objective].value(cycles, energy))

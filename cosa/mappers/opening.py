@@ -90,13 +90,13 @@ def starting_points(
 
     It schedules the layer, and where `bounds` let dimensions grow also the one in which all have what splits best.
     """
-    from cosa.mappers.cosa_mip import map_layer as published
+    from cosa.mappers.published import PublishedOptions, solve
 
     sizes = {dim: min(choices, key=lambda size: (max(prime_factors(size)), size)) for dim, choices in bounds.items()}
     points = []
     for each in (layer, layer.padded_to(sizes)) if sizes else (layer,):
         with suppress(InputError, InfeasibleError, SolverError):
-            schedule = published(each, architecture, time_limit_seconds=5.0, gap=0.01)
+            schedule = solve(each, architecture, PublishedOptions(time_limit_seconds=5.0, gap=0.01))
             points.append(neighbourhood.of_nest(schedule.nest))
     return [*points, outermost_only(layer, architecture, neighbourhood)]
 

@@ -1,156 +1,232 @@
-"""Every mapper by name, behind one call."""
+"""Mappers by name: what makes a schedule of a layer on an architecture, with options of a type of its own.
+
+A mapper registers in its own file: ``register(Mapper(name, Options, run, summary))``. Those of this package are found
+in `cosa.mappers.NAME`.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from cosa.common.errors import InputError, nearest_of
+from cosa.common.options import Options, choices_of, flag_of
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from cosa.model.schedule import Schedule
 
-if TYPE_CHECKING:
-    from cosa.mappers.search import Budget
-    from cosa.model.arch import Architecture
-    from cosa.model.layer import Layer
-    from cosa.model.schedule import Schedule
+DEFAULT = "program"
+"""Who names no mapper gets this one, everywhere."""
 
-SEARCHES = ("random", "hybrid", "evolutionary", "exhaustive")
-PROGRAMS = ("cosa", "machine")
-MAPPERS = (*PROGRAMS, *SEARCHES)
-SEARCH_OBJECTIVES = ("latency", "energy", "edp")
+PACKAGED = {
+    "program": "program",
+    "published": "published",
+    "random": "search_mappers",
+    "hybrid": "search_mappers",
+    "evolutionary": "search_mappers",
+    "exhaustive": "search_mappers",
+}
+
+_FORMER = {"machine": "program", "cosa": "published"}
+"""Names that mappers had before; for the hint in the error."""
+
+Seconds = Annotated[float, Field(gt=0, le=1e7)]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Gap = Annotated[float, Field(gt=0, le=10)]
+Count = Annotated[int, Field(ge=1, le=10**14)]
 
 
-def budget_parts(name: str) -> tuple[str, ...]:
-    """The parts of a `Budget` that the mapper of that name knows."""
-    if name in PROGRAMS:
-        return ("seconds",)
-    return ("samples", "evaluations", "seconds") if name == "random" else ("evaluations", "seconds")
+class MapperOptions(Options):
+    """Options of a mapper. Each has its own `objective`, `seed` and time limit among them, as far as it knows them."""
+
+    mapper: ClassVar[str]
+
+    @property
+    def made_for(self) -> str:
+        """The objective."""
+        return str(getattr(self, "objective", ""))
 
 
-def program_objective(name: str | None, objective: str | None) -> str | None:
-    """What the program of that name minimises if asked for `objective`; None leaves it to `cosa.schedule`.
+@dataclass(frozen=True)
+class Run:
+    """How a mapper runs; nothing here changes what it finds, but `most` and Ctrl-C.
 
-    Who names no program gets the one that the objective belongs to.
+    workers: processor cores to use.
+    most: schedules wanted, of different costs, the best first; programs make one.
+    keep_interrupted: Ctrl-C ends a search with the best so far (`provenance.search.stopped_by` says so) instead of
+        raising KeyboardInterrupt.
+    report: called by the program with objective, value and bound as they get better.
+    """
+
+    workers: int = 1
+    most: int = 1
+    keep_interrupted: bool = False
+    report: Callable[[str, float, float], None] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.workers, bool) or not isinstance(self.workers, int) or not 1 <= self.workers <= 1024:
+            allowed = "a whole number from 1 to 1024"
+            raise InputError("out of range", path="workers", value=self.workers, allowed=allowed)
+
+
+@dataclass(frozen=True)
+class Mapper:
+    """A mapper: its name, the type of its options, what runs it, and a sentence on it.
+
+    `uses_workers`: whether it works on one layer with several cores.
+    """
+
+    name: str
+    options: type[MapperOptions]
+    run: Callable[[Layer, Architecture, Any, Run], list[Schedule]]
+    summary: str
+    uses_workers: bool = False
+
+    def objectives(self) -> tuple[str, ...]:
+        """What it can minimise."""
+        return choices_of(self.options.model_fields["objective"])
+
+
+_registered: dict[str, Mapper] = {}
+
+
+def register(mapper: Mapper) -> None:
+    """Make a mapper known by its name."""
+    mapper.options.mapper = mapper.name
+    _registered[mapper.name] = mapper
+
+
+def mapper_names() -> list[str]:
+    """All names, those of this package first."""
+    return list(dict.fromkeys((*PACKAGED, *_registered)))
+
+
+def find_mapper(name: str) -> Mapper:
+    """The mapper of that name.
 
     Raises
     ------
-    InputError: `machine` is to minimise what only the published program knows.
+    InputError: there is none; its path is ``mapper``.
     """
-    if name == "machine":
-        known = (*SEARCH_OBJECTIVES, "pareto")
-        if objective is not None and objective not in known:
-            allowed, nearest = ", ".join(known), nearest_of(objective, known)
-            message = "no such objective of the mapper machine"
-            raise InputError(message, source="--objective", value=objective, allowed=allowed, nearest=nearest)
-        return objective or "latency"
-    return objective or name
+    if name not in _registered and name in PACKAGED:
+        import_module(f"cosa.mappers.{PACKAGED[name]}")
+    if name not in _registered:
+        names = mapper_names()
+        nearest = _FORMER.get(name) or nearest_of(str(name), names)
+        raise InputError("no such mapper", path="mapper", value=name, allowed=", ".join(names), nearest=nearest)
+    return _registered[name]
 
 
-def map_layer(
-    name: str,
-    layer: Layer,
-    architecture: Architecture,
-    *,
-    objective: str | None = None,
-    budget: Budget | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    keep_interrupted: bool = False,
-    **options: Any,
-) -> Schedule:
-    """A schedule of a layer on an architecture by the mapper of that name; `candidates` has the parameters.
+def every_mapper() -> list[Mapper]:
+    """All mappers, those of this package first."""
+    return [find_mapper(name) for name in mapper_names()]
+
+
+def chosen_mapper(name: str | None, objective: Any = None) -> Mapper:
+    """The mapper of that name; where none is named the default, or the first that knows the objective.
 
     Raises
     ------
-    InputError: there is no such mapper, objective or option.
-    InfeasibleError: no valid mapping; the message names the binding, or the most violated, constraint.
-    SolverError: the program, or `exhaustive`, found none in time.
+    InputError: there is no such mapper, or none has such an objective.
     """
-    return candidates(
-        name,
-        layer,
-        architecture,
-        objective=objective,
-        budget=budget,
-        seed=seed,
-        workers=workers,
-        keep_interrupted=keep_interrupted,
-        **options,
-    )[0]
+    if name is not None:
+        return find_mapper(name)
+    if objective is None:
+        return find_mapper(DEFAULT)
+    known: list[str] = []
+    for one in every_mapper():
+        if objective in one.objectives():
+            return one
+        known += one.objectives()
+    words = list(dict.fromkeys(known))
+    nearest = nearest_of(objective, words) if isinstance(objective, str) else None
+    raise InputError("no such objective", path="objective", value=objective, allowed=", ".join(words), nearest=nearest)
 
 
-def candidates(
-    name: str,
-    layer: Layer,
-    architecture: Architecture,
-    *,
-    most: int = 1,
-    objective: str | None = None,
-    budget: Budget | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    keep_interrupted: bool = False,
-    **options: Any,
-) -> list[Schedule]:
-    """The best schedules of a layer on an architecture by the mapper of that name, best first, of different costs.
+def options_of(mapper: str | None, given: Mapping[str, Any], flags: bool = False) -> MapperOptions:
+    """Options of a mapper from what was given by name; None counts as not given.
 
     Parameters
     ----------
-    name: one of `MAPPERS`.
-    most: how many; the program makes one.
-    objective: `latency`, `energy` or `edp` (None: latency): of a search analytically in Timeloop's convention, of the
-        machine program in its option `model`. Of the published program, `cosa`, a name that it knows (None: `cosa`);
-        those of the machine lead to the machine program.
-    budget: how much a search may do (None: by its own rule; `budget_parts` says which parts); of the program its
-        seconds count.
-    seed: same seed, same schedule on any number of workers, unless time or Ctrl-C stops the search.
-    workers: processor cores to use.
-    keep_interrupted: Ctrl-C ends a search with the best so far (`provenance.search.stopped_by` says so) instead of
-        raising KeyboardInterrupt.
-    options: further ones of that mapper.
+    mapper: its name (None: see `chosen_mapper`).
+    flags: name options in errors as the command line does.
 
     Raises
     ------
-    InputError: there is no such mapper, objective or option.
-    InfeasibleError: no valid mapping; the message names the binding, or the most violated, constraint.
+    InputError: there is no such mapper, it has no such option (whose it is then is said), or a value is wrong.
+    """
+    values = {name: value for name, value in given.items() if value is not None}
+    found = chosen_mapper(mapper, values.get("objective"))
+    fields = found.options.model_fields
+    for name, value in values.items():
+        if name not in fields:
+            others = [one for one in every_mapper() if name in one.options.model_fields]
+            shown = {one: flag_of(one, field) if flags else one for one, field in fields.items()}
+            owners = f"an option of {', '.join(one.name for one in others)}, not" if others else "not an option"
+            near = None if others else nearest_of(name, list(fields))
+            raise InputError(
+                f"{owners} of the mapper {found.name}",
+                path=name,
+                value=value,
+                allowed=", ".join(shown.values()),
+                nearest=shown[near] if near else None,
+            )
+    objective = values.get("objective")
+    if objective is not None and objective not in found.objectives():
+        names = [one.name for one in every_mapper() if objective in one.objectives()]
+        allowed = ", ".join(found.objectives())
+        if names:
+            allowed += f" ({objective} is one of {', '.join(names)})"
+        nearest = nearest_of(objective, list(found.objectives())) if isinstance(objective, str) else None
+        message = f"not an objective of the mapper {found.name}"
+        raise InputError(message, path="objective", value=objective, allowed=allowed, nearest=nearest)
+    return found.options.of(values)
+
+
+def candidates(
+    layer: Layer, architecture: Architecture, options: MapperOptions, run: Run | None = None
+) -> list[Schedule]:
+    """The best schedules of a layer on an architecture, best first, by the mapper whose options these are.
+
+    Every schedule is valid, says in `provenance` who made it with what (`options`: those that differ from the
+    defaults), and how long that took.
+
+    Raises
+    ------
+    InputError: an option does not go with this layer or architecture.
+    InfeasibleError: no valid schedule; the message names the binding, or the most violated, constraint.
     SolverError: the program, or `exhaustive`, found none in time.
     """
-    if name not in MAPPERS:
-        allowed, nearest = ", ".join(MAPPERS), nearest_of(name, MAPPERS)
-        raise InputError("no such mapper", source="--mapper", value=name, allowed=allowed, nearest=nearest)
-    if not isinstance(seed, int) or seed < 0:
-        raise InputError("out of range", source="--seed", value=seed, allowed="a whole number >= 0")
-    for part in ("samples", "evaluations"):
-        value = None if budget is None else getattr(budget, part)
-        if value is not None and part not in budget_parts(name):
-            message, allowed = f"the mapper {name} has no such budget", ", ".join(budget_parts(name))
-            raise InputError(message, source=f"budget of {part}", value=value, allowed=allowed)
-    if objective is not None:
-        options["objective"] = objective
-    if name in PROGRAMS:
-        if budget is not None and budget.seconds is not None:
-            options["time_limit_seconds"] = budget.seconds
-        options["threads"] = workers
-        machine = name == "machine" or objective in SEARCH_OBJECTIVES
-        module, function = ("machine" if machine else "cosa_mip"), "map_layer"
-    else:
-        options |= {"budget": budget, "workers": workers, "keep_interrupted": keep_interrupted, "most": most}
-        module, function = name, "search"
-    # Programs and searches load here: each needs heavy packages that the others do not.
-    mapper = getattr(import_module(f"cosa.mappers.{module}"), function)
     started = time.perf_counter()
-    try:
-        found = mapper(layer, architecture, seed=seed, **options)
-    except TypeError as error:
-        unknown = next((option for option in options if f"{option!r}" in str(error)), None)
-        if unknown is None or "unexpected keyword" not in str(error):
-            raise
-        raise InputError(f"the mapper {name} has no such option", source=unknown, value=options[unknown]) from None
-    schedules: list[Schedule] = found if isinstance(found, list) else [found]
-    seconds = {"total_seconds": time.perf_counter() - started}
-    return [
-        schedule.model_copy(update={"timing": schedule.timing.model_copy(update=seconds)})
-        if schedule.timing
-        else schedule
-        for schedule in schedules
-    ]
+    found = find_mapper(options.mapper).run(layer, architecture, options, run or Run())
+    seconds = time.perf_counter() - started
+    return [signed(schedule, options, seconds) for schedule in found]
+
+
+def signed(schedule: Schedule, options: MapperOptions, seconds: float | None = None) -> Schedule:
+    """A valid schedule that says by which mapper and options it was made, and in how many seconds.
+
+    Raises
+    ------
+    InfeasibleError: it does not fit its architecture.
+    """
+    from cosa.model.validity import require_valid
+
+    require_valid(schedule, "the schedule found")
+    made = {"mapper": options.mapper, "options": options.given()}
+    changes: dict[str, Any] = {"provenance": schedule.provenance.model_copy(update=made)}
+    if schedule.timing is not None and seconds is not None:
+        changes["timing"] = schedule.timing.model_copy(update={"total_seconds": seconds})
+    return schedule.model_copy(update=changes)
+
+
+def map_layer(
+    mapper: str, layer: Layer, architecture: Architecture, *, run: Run | None = None, **options: Any
+) -> Schedule:
+    """The best schedule of a layer by the mapper of that name, with options by name; see `options_of`, `candidates`."""
+    return candidates(layer, architecture, options_of(mapper, options), run)[0]

@@ -22,10 +22,13 @@ from cosa.mappers.confirm import confirm, value_of
 from cosa.mappers.figures import Figures, padded_size
 from cosa.mappers.least import least
 from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.program import ProgramOptions
+from cosa.mappers.registry import Run
 from cosa.mip.factors import prime_factors
 from cosa.model.arch import Architecture
 from cosa.model.keeping import Keeping
 from cosa.model.layer import DIMS, TENSORS, Layer
+from cosa.model.objectives import OBJECTIVES
 from cosa.model.schedule import Provenance, Schedule, ScheduleTiming
 from cosa.model.validity import violations
 
@@ -99,40 +102,30 @@ class CutModel:
                 yield Point(bounds, point.orders, point.keeps)
 
 
-def with_remainders(
-    layer: Layer,
-    architecture: Architecture,
-    *,
-    objective: str,
-    time_limit_seconds: float,
-    seed: int = 0,
-    whole: bool = False,
-    **options: Any,
-) -> Schedule:
+def with_remainders(layer: Layer, architecture: Architecture, options: ProgramOptions, whole: bool = False) -> Schedule:
     """The best schedule found where last tiles may be smaller, by the convention ``exact``.
+
+    Of the time limit an eighth goes to the program without padding, three to that with it, half to the descent.
 
     Parameters
     ----------
-    objective: ``latency``, ``energy`` or ``edp``.
-    time_limit_seconds: an eighth for the program without padding, three for that with it, half for the descent.
     whole: leave nothing over (what the same search finds without remainders, to compare with).
-    options: further ones of `cosa.mappers.machine.map_layer`.
 
     Raises
     ------
-    As `cosa.mappers.machine.map_layer`.
+    As `cosa.mappers.program_task.solve`.
     """
     from cosa.common.version import version
-    from cosa.mappers.machine import map_layer
+    from cosa.mappers.program_task import solve
 
-    started = time.perf_counter()
+    started, objective, seconds = time.perf_counter(), options.objective, options.time_limit_seconds
     found = []
-    options |= {"model": "analytical", "seed": seed, "settle_ties": False}
+    base = options.with_(remainders=False, model="analytical", settle_ties=objective != "latency", machine_bound=True)
     for percent, share in ((0.0, 1 / 8), (PAD_PERCENT, 3 / 8))[: 1 if whole else 2]:
-        limit: dict[str, Any] = {"time_limit_seconds": time_limit_seconds * (1 / 2 if whole else share)}
-        found.append(map_layer(layer, architecture, objective=objective, pad_percent=percent, **limit, **options))
+        limit = seconds * (1 / 2 if whole else share)
+        found.append(solve(layer, architecture, base.with_(pad_percent=percent, time_limit_seconds=limit), Run()))
     neighbourhood = Neighbourhood(architecture, keeping=Keeping.of(architecture, "chosen"))
-    model, rng = CutModel(layer, neighbourhood, whole), random.Random(seed)
+    model, rng = CutModel(layer, neighbourhood, whole), random.Random(options.seed)
     known: list[tuple[tuple[float, float], Point]] = []
     for schedule in found:
         point = _point(neighbourhood, schedule)
@@ -140,26 +133,26 @@ def with_remainders(
         assert figures is not None
         known.append((figures.value(objective), point))
     first = min(value for value, _ in known)
-    until = time.perf_counter() + time_limit_seconds / 2
+    until = time.perf_counter() + seconds / 2
     value, point = min((_descend(model, objective, *each, rng, until) for each in known), key=lambda each: each[0])
     padded = padded_size(layer, point)
     figures = model.figures(point)
     assert figures is not None
-    bound = least(layer, architecture, objective, Keeping.of(architecture, options.get("bypass", "fixed")))
+    bound = least(layer, architecture, objective, Keeping.of(architecture, options.bypass))
     notes = (
         "remainders: the last tile of a dimension may be smaller; counted by the convention exact",
         f"a descent over tiles of any size, {model.evaluations:,} evaluated, from {first[0]:.6g}",
         "the bound holds for any tiles: MACs over MAC units, every word to or from the outermost level once, and what "
         "the innermost levels must give",
     )
-    seconds = time.perf_counter() - started
+    spent = time.perf_counter() - started
     provenance = Provenance(
-        mapper="cosa",
+        mapper="program",
         version=version(),
         objective=objective,
         model="exact",
-        bypass="chosen" if options.get("bypass") == "chosen" else None,
-        seed=seed,
+        bypass="chosen" if options.bypass == "chosen" else None,
+        seed=options.seed,
         solver=found[0].provenance.solver,
         solver_status="time_limit" if time.perf_counter() > until else "relaxed",
         objective_value=value[0],
@@ -169,7 +162,7 @@ def with_remainders(
         model_energy_pj=figures.energy_pj,
         notes=notes,
     )
-    timing = ScheduleTiming(build_seconds=0.0, solve_seconds=seconds, total_seconds=seconds)
+    timing = ScheduleTiming(build_seconds=0.0, solve_seconds=spent, total_seconds=spent)
     schedule = Schedule.make(layer, architecture, neighbourhood.nest(point), provenance, timing, padded, bool(padded))
     return confirm(schedule, {objective: (value[0], value_of(objective, *_exact(schedule)))})
 
@@ -192,7 +185,7 @@ def _descend(
 ) -> tuple[tuple[float, float], Point]:
     """Take whatever is better until nothing is, or time is up."""
     least_energy = least(model.layer, model.neighbourhood.architecture, "energy", model.neighbourhood.keeping)
-    each_cycle = {"latency": 1.0, "energy": 0.0, "edp": least_energy}[objective]
+    each_cycle = OBJECTIVES[objective].each_cycle(least_energy)
     while True:
         for candidate in model.neighbours(point, rng):
             if time.perf_counter() > until:

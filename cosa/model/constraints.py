@@ -352,9 +352,16 @@ def load_constraints(name_or_path: str | Path) -> Constraints:
     if not Path(text).suffix and not Path(text).exists():
         raise InputError(
             "no such constraints",
-            source="--constrain",
+            path="constraints",
             value=text,
             allowed=", ".join(names) + ", or a YAML or JSON file",
             nearest=nearest_of(text, names),
         )
     return Constraints.from_file(text)
+
+
+def read_constraints(value: Any) -> Any:
+    """Constraints from a packaged name, a file or plain data; what is none of these comes back as it is."""
+    if isinstance(value, str | Path):
+        return load_constraints(value)
+    return Constraints.from_data(value) if isinstance(value, dict) else value

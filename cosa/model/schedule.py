@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from cosa.common.errors import FieldError, InputError
 from cosa.common.files import WHOLE, FileModel, Model
@@ -94,31 +94,68 @@ class Search(Model):
     logical_threads: int = 1
 
 
-class Provenance(Model):
+class Made(Model):
+    """Who made a schedule, for what, and how good its maker says it is; what every result and row tells of it."""
+
+    mapper: str
+    objective: str | None = None
+    model: str | None = None
+    seed: int | None = None
+    objective_value: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+
+    @property
+    def text(self) -> str:
+        """In a line, without what is not known."""
+        parts = [self.mapper]
+        if self.objective:
+            value = "" if self.objective_value is None else f" = {self.objective_value:.6g}"
+            details = [] if self.bound is None else [f"bound {self.bound:.6g}"]
+            details += [] if self.gap is None else [f"gap {self.gap:.2%}"]
+            model = f" ({self.model} model)" if self.model else ""
+            parts.append(f"objective {self.objective}{model}{value}" + (f" ({', '.join(details)})" if details else ""))
+        if self.seed is not None:
+            parts.append(f"seed {self.seed}")
+        return ", ".join(parts)
+
+
+class Provenance(Made):
     """Where a schedule comes from. `objective_value`, `bound` and `gap` speak of the mapper's own objective.
 
     With a `model` they are cycles, picojoules or their product in that model, and the gap is value / bound - 1;
     `model_cycles` and `model_energy_pj` are the schedule's figures there.
     `bypass`: ``chosen`` where what levels keep was chosen with the mapping; the nest says what each keeps.
     `machine_bound_cycles`: what no schedule of the space searched can run below on the simulated machine.
+    `options`: of the mapper, those that differ from their defaults.
     """
 
-    mapper: str
     version: str
-    objective: str | None = None
-    model: str | None = None
+    options: dict[str, JsonValue] = Field(default_factory=dict)
     bypass: str | None = None
-    seed: int | None = None
     solver: str | None = None
     solver_status: str | None = None
-    objective_value: float | None = None
-    bound: float | None = None
-    gap: float | None = None
     model_cycles: float | None = None
     model_energy_pj: float | None = None
     machine_bound_cycles: float | None = None
     search: Search | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def made(self) -> Made:
+        """What results and rows tell of it."""
+        return Made(**{name: getattr(self, name) for name in Made.model_fields})
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C cut the search off."""
+        return self.search is not None and self.search.stopped_by == "interrupted"
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same run would find the same: what time cut off may be better the next time."""
+        cut_off = self.search is not None and self.search.stopped_by in ("time", "interrupted")
+        return self.solver_status not in ("time_limit", "failed") and not cut_off
 
 
 class ScheduleTiming(Model):

@@ -1,94 +1,109 @@
-"""The CoSA mapper: one mixed-integer program a layer, its answer checked and turned into a schedule."""
+"""The mapper ``published``: CoSA's program as published, its answer checked and turned into a schedule."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from cosa.common.errors import InfeasibleError, InputError, SolverError, nearest_of
+from pydantic import BeforeValidator
+
+from cosa.common.errors import InfeasibleError, SolverError
+from cosa.common.options import option
 from cosa.mappers.confirm import confirm
 from cosa.mappers.nests import order_free_levels
+from cosa.mappers.registry import Gap, Mapper, MapperOptions, Run, Seconds, Seed, register
+from cosa.mip import solver
 from cosa.mip.aggregated import Program
 from cosa.mip.factors import smooth_bound
 from cosa.mip.nest import breakdown
-from cosa.mip.objective import Weights, find_objective
+from cosa.mip.objective import Weights
 from cosa.mip.quantities import Rules
-from cosa.mip.solver import SolverResult, solve, solver_version
 from cosa.mip.space import kept_dims
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer
 from cosa.model.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming
 from cosa.model.validity import require_room, violations
 
-FORMULATIONS = ("aggregated", "paper")
 _TOLERANCE = 1e-5
 MAX_ROUNDS = 25
 """Solves of one layer before the mapper gives up cutting off tiles that do not fit."""
 
 
-def map_layer(
-    layer: Layer,
-    architecture: Architecture,
-    *,
-    objective: str = "cosa",
-    formulation: str = "aggregated",
-    as_published: bool = False,
-    precision: bool = False,
-    weights: Weights | None = None,
-    order_level: str | None = None,
-    pad_primes_above: int | None = None,
-    time_limit_seconds: float = 60.0,
-    seed: int = 0,
-    threads: int = 1,
-    gap: float = 1e-4,
-) -> Schedule:
+def _read_weights(value: Any) -> Any:
+    """Weights from a file or plain data."""
+    if isinstance(value, str | Path):
+        return Weights.from_file(value)
+    return Weights.from_data(value) if isinstance(value, dict) else value
+
+
+class PublishedTerms(MapperOptions):
+    """What the terms of CoSA's published objective count."""
+
+    objective: Literal["cosa", "utilisation", "compute", "traffic", "balance"] = option(
+        "cosa", "CoSA's weighted sum, one of its parts, or the distance between weighted traffic and compute."
+    )
+    as_published: bool = option(False, "Charge halo and stride as CoSA's published code does.")
+    precision: bool = option(False, "Count capacities and traffic in bytes instead of entries, as the paper does.")
+    weights: Annotated[Weights | None, BeforeValidator(_read_weights)] = option(
+        None, "Weights of the objective's terms, without: as published."
+    )
+    order_level: str | None = option(
+        None,
+        "Level whose loop order is part of the program; without, the one with the mesh, or under the outermost.",
+        metavar="NAME",
+    )
+
+    def rules(self) -> Rules:
+        """How footprints, traffic and orders are counted."""
+        return Rules(as_published=self.as_published, precision=self.precision, ordered_level=self.order_level)
+
+
+class PublishedOptions(PublishedTerms):
+    """Of CoSA's published program: a weighted sum of logarithms, or its parts."""
+
+    formulation: Literal["aggregated", "paper"] = option(
+        "aggregated", "Counts of equal primes, or a binary a prime factor: the same optimum in far more time."
+    )
+    pad_primes_above: int | None = option(
+        None, "Pad bounds with a larger prime factor to the next one without.", metavar="PRIME", ge=2, le=10**14
+    )
+    gap: Gap = option(1e-4, "Relative gap, in logarithms, at which to stop.", metavar="RATIO")
+    time_limit_seconds: Seconds = option(60.0, "For all solves; a schedule found by then is taken.", unit="seconds")
+    seed: Seed = option(0, "Seed of the solver.")
+    threads: int = option(1, "Threads of the solver.", ge=1, le=1024)
+
+
+def solve(layer: Layer, architecture: Architecture, options: PublishedOptions) -> Schedule:
     """Schedule a layer by the mixed-integer program.
 
     Every schedule returned keeps to the architecture's capacities and fan-outs exactly. The program with true
     footprints does so by itself; the published one has no halo at the global buffer, so its tile may not fit: then that
     tile is cut off and the program solved again.
 
-    Parameters
-    ----------
-    layer, architecture: what to schedule, and on what.
-    objective: a name of `cosa.mip.objective.OBJECTIVES`.
-    formulation: ``aggregated`` counts equal prime factors; ``paper`` has a binary for each, as the paper states it. The
-        optimum is the same, the second takes far longer.
-    as_published: halo and stride as in CoSA's public code at first release instead of true footprints.
-    precision: the paper's precision terms: capacities and traffic in bytes instead of entries.
-    weights: what the terms of the objective count (default: as published).
-    order_level: name of the level whose loop order is part of the program (default: the one with the mesh, without a
-        mesh the one under the outermost).
-    pad_primes_above: bounds with a larger prime factor are padded to the next bound without one (None: no padding).
-    time_limit_seconds: for all solves together; a solution found by then is taken, its gap stands in the provenance.
-    seed, threads, gap: of the solver; the gap is relative.
-
     Raises
     ------
-    InputError: there is no such objective, formulation or level.
+    InputError: there is no such level.
     InfeasibleError: nothing fits the architecture; the message says which level and tensor.
     SolverError: no schedule within the time limit, or the solver failed.
     """
+    objective, weights, rules, gap = options.objective, options.weights, options.rules(), options.gap
+    formulation, time_limit_seconds = options.formulation, options.time_limit_seconds
+    if weights is not None:
+        weights.require_levels(architecture, "weights")
     started = time.perf_counter()
-    find_objective(objective)
-    if formulation not in FORMULATIONS:
-        raise InputError(
-            "no such formulation",
-            source="--formulation",
-            value=formulation,
-            allowed=", ".join(FORMULATIONS),
-            nearest=nearest_of(formulation, FORMULATIONS),
-        )
-    padded = {} if pad_primes_above is None else padded_bounds(layer, pad_primes_above)
+    padded = {} if options.pad_primes_above is None else padded_bounds(layer, options.pad_primes_above)
     asked, layer = layer, layer.padded_to(padded)
     require_room(layer, architecture)
-    rules = Rules(as_published=as_published, precision=precision, ordered_level=order_level)
     program = _program(formulation)(layer, architecture, objective=objective, rules=rules, weights=weights)
     build_seconds, solve_seconds, rounds = time.perf_counter() - started, 0.0, 0
     while True:
         rounds += 1
         left = max(0.0, time_limit_seconds - solve_seconds)
-        result = solve(program.model, time_limit_seconds=left, gap=gap, seed=seed, threads=threads)
+        result = solver.solve(
+            program.model, time_limit_seconds=left, gap=gap, seed=options.seed, threads=options.threads
+        )
         solve_seconds += result.seconds
         _require_solution(result, program, time_limit_seconds)
         factors = program.decode()
@@ -105,10 +120,10 @@ def map_layer(
             program.cut_off_tile(factors, level, kept_dims(architecture, level))
     from cosa.common.version import version
 
-    notes = ["halo and stride as in CoSA's public code, first release"] if as_published else []
+    notes = ["halo and stride as in CoSA's public code, first release"] if options.as_published else []
     if formulation != "aggregated":
         notes.append(f"formulation {formulation}")
-    if precision:
+    if options.precision:
         notes.append("precision terms: capacities and traffic in bytes")
     if weights is not None:
         notes.append(f"weights: {_told(weights)}")
@@ -120,11 +135,11 @@ def map_layer(
     if result.bound is not None and abs(value - result.objective) > _TOLERANCE * max(1.0, abs(value)):
         found_gap = abs(value - result.bound) / max(abs(value), 1e-12)
     provenance = Provenance(
-        mapper="cosa",
+        mapper="published",
         version=version(),
         objective=objective,
-        seed=seed,
-        solver=solver_version(),
+        seed=options.seed,
+        solver=solver.solver_version(),
         solver_status=result.status,
         objective_value=value,
         bound=result.bound,
@@ -141,14 +156,7 @@ def map_layer(
 
 
 def padded_bounds(layer: Layer, largest_prime: int) -> dict[Dim, int]:
-    """Bounds to which a layer is padded so that no prime factor is larger than that; only those which change.
-
-    Raises
-    ------
-    InputError: no prime is that small.
-    """
-    if largest_prime < 2:
-        raise InputError("out of range", source="--pad-primes-above", value=largest_prime, allowed="at least 2")
+    """Bounds that a layer is padded to so that no prime factor is larger (that is 2 at least); those which change."""
     found = {dim: smooth_bound(bound, largest_prime) for dim, bound in layer.bounds.items()}
     return {dim: bound for dim, bound in found.items() if bound != layer.bounds[dim]}
 
@@ -168,7 +176,7 @@ def _told(weights: Weights) -> str:
     return ", ".join(parts)
 
 
-def _require_solution(result: SolverResult, program: Program, time_limit_seconds: float) -> None:
+def _require_solution(result: solver.SolverResult, program: Program, time_limit_seconds: float) -> None:
     if result.has_solution:
         return
     name = program.layer.name
@@ -186,3 +194,10 @@ def _levels_too_small(layer: Layer, architecture: Architecture, nest: Sequence[S
     """Levels whose tiles do not fit, innermost first."""
     broken = {violation.level for violation in violations(layer, architecture, tuple(nest))}
     return [index for index, level in enumerate(architecture.levels) if level.name in broken]
+
+
+def _run(layer: Layer, architecture: Architecture, options: PublishedOptions, run: Run) -> list[Schedule]:
+    return [solve(layer, architecture, options)]
+
+
+register(Mapper("published", PublishedOptions, _run, "CoSA's mixed-integer program as published"))
