@@ -62,6 +62,9 @@ def schedule(
     """
     from cosa.mappers.registry import Run, candidates
 
+    if options.get("objective") == "pareto":
+        allowed = "cosa.schedule_front, which returns several schedules"
+        raise InputError("has no one schedule", path="objective", value="pareto", allowed=allowed)
     found = find_layer(layer), find_architecture(architecture)
     return candidates(*found, find_options(mapper, options), Run(workers=workers))[0]
 
@@ -191,13 +194,14 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
     return evaluated(found.padded_layer, found.architecture, found.nest, convention, padding_macs=found.padding_macs)
 
 
-def breakdown(schedule: Schedule | str | Path, **options: Any) -> dict[str, float]:
+def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **options: Any) -> dict[str, float]:
     """What each term of an objective of the published program says of a schedule, wherever that comes from.
 
     Parameters
     ----------
     schedule: a schedule, or the path of a schedule file (also one converted from another tool).
-    options: `objective`, `as_published`, `precision`, `weights` and `order_level` of the mapper published.
+    objective: of the mapper published (None: its default, CoSA's).
+    options: its `as_published`, `precision`, `weights` and `order_level`.
 
     Returns
     -------
@@ -213,7 +217,7 @@ def breakdown(schedule: Schedule | str | Path, **options: Any) -> dict[str, floa
 
     found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
     require_valid(found, "breakdown")
-    asked = PublishedTerms.of(options)
+    asked = PublishedTerms.of({"objective": objective, **options})
     if asked.weights is not None:
         asked.weights.require_levels(found.architecture, "weights")
     return terms(

@@ -37,7 +37,7 @@ def schedule_several(
         option, value = ("--objective", "pareto") if front else ("--pool", how.pool)
         raise InputError("of one layer", source=option, value=value, allowed="with --layer NAME")
     layer, architecture = work.one_layer(), work.architecture()
-    count = how.pool or how.points or FRONT_POINTS
+    count = next(one for one in (how.pool, how.points, FRONT_POINTS) if one is not None)
     if how.output is not None:
         if not how.output:
             raise InputError("empty", source="-o", value=how.output, allowed="the name of a file or folder")

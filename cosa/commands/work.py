@@ -47,7 +47,7 @@ class Work(Options):
         """
         from cosa.model.arch import load_architecture
 
-        found = load_architecture(self.arch or default)
+        found = load_architecture(default if self.arch is None else self.arch)
         return found if self.mesh is None else found.with_mesh(self.mesh)
 
     def one_layer(self) -> Layer:

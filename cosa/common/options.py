@@ -61,7 +61,10 @@ class Options(Model):
         except ValidationError as error:
             from cosa.common.explain import input_error
 
-            raise input_error(cls, given, error, source) from None
+            found = input_error(cls, given, error, source)
+            # None is what is not given; nobody has to be told that it is allowed.
+            found.allowed = found.allowed and found.allowed.removesuffix(" or null")
+            raise found.at(found.source, found.path) from None
 
     def with_(self, **changes: Any) -> Self:
         """The same options with changes, validated."""

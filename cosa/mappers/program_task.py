@@ -307,6 +307,8 @@ def front(layer: Layer, architecture: Architecture, points: int, options: Progra
     As `solve`.
     """
     _check_several("points", points, 2, options)
+    if not options.settle_ties:
+        raise InputError("means nothing to the objective pareto", path="settle_ties", value=False, allowed="true")
     task = _task(layer, architecture, options, Run())
     on_front, stopped_by = task.search.front(points)
     found = []

@@ -21,7 +21,10 @@ from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule
 
 DEFAULT = "program"
-"""Who names no mapper gets this one, everywhere."""
+"""Who names no mapper gets this one, everywhere;"""
+
+DEFAULTS = (DEFAULT, "published")
+"""or the other program, where an option or objective is of that one alone."""
 
 PACKAGED = {
     "program": "program",
@@ -36,7 +39,7 @@ _FORMER = {"machine": "program", "cosa": "published"}
 """Names that mappers had before; for the hint in the error."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e7)]
-Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Gap = Annotated[float, Field(gt=0, le=10)]
 Count = Annotated[int, Field(ge=1, le=10**14)]
 
@@ -127,25 +130,18 @@ def every_mapper() -> list[Mapper]:
     return [find_mapper(name) for name in mapper_names()]
 
 
-def chosen_mapper(name: str | None, objective: Any = None) -> Mapper:
-    """The mapper of that name; where none is named the default, or the first that knows the objective.
+def chosen_mapper(name: str | None, given: Mapping[str, Any]) -> Mapper:
+    """The mapper of that name; where none is named, the first of the `DEFAULTS` that knows all that is asked for.
 
     Raises
     ------
-    InputError: there is no such mapper, or none has such an objective.
+    InputError: there is no such mapper.
     """
     if name is not None:
         return find_mapper(name)
-    if objective is None:
-        return find_mapper(DEFAULT)
-    known: list[str] = []
-    for one in every_mapper():
-        if objective in one.objectives():
-            return one
-        known += one.objectives()
-    words = list(dict.fromkeys(known))
-    nearest = nearest_of(objective, words) if isinstance(objective, str) else None
-    raise InputError("no such objective", path="objective", value=objective, allowed=", ".join(words), nearest=nearest)
+    known = [one for one in map(find_mapper, DEFAULTS) if given.get("objective") in (None, *one.objectives())]
+    whole = [one for one in known if set(given) <= set(one.options.model_fields)]
+    return next(iter((*whole, *known)), find_mapper(DEFAULT))
 
 
 def options_of(mapper: str | None, given: Mapping[str, Any], flags: bool = False) -> MapperOptions:
@@ -161,31 +157,39 @@ def options_of(mapper: str | None, given: Mapping[str, Any], flags: bool = False
     InputError: there is no such mapper, it has no such option (whose it is then is said), or a value is wrong.
     """
     values = {name: value for name, value in given.items() if value is not None}
-    found = chosen_mapper(mapper, values.get("objective"))
-    fields = found.options.model_fields
+    found = chosen_mapper(mapper, values)
     for name, value in values.items():
-        if name not in fields:
-            others = [one for one in every_mapper() if name in one.options.model_fields]
-            shown = {one: flag_of(one, field) if flags else one for one, field in fields.items()}
-            owners = f"an option of {', '.join(one.name for one in others)}, not" if others else "not an option"
-            near = None if others else nearest_of(name, list(fields))
-            raise InputError(
-                f"{owners} of the mapper {found.name}",
-                path=name,
-                value=value,
-                allowed=", ".join(shown.values()),
-                nearest=shown[near] if near else None,
-            )
-    objective = values.get("objective")
-    if objective is not None and objective not in found.objectives():
-        names = [one.name for one in every_mapper() if objective in one.objectives()]
-        allowed = ", ".join(found.objectives())
-        if names:
-            allowed += f" ({objective} is one of {', '.join(names)})"
-        nearest = nearest_of(objective, list(found.objectives())) if isinstance(objective, str) else None
-        message = f"not an objective of the mapper {found.name}"
-        raise InputError(message, path="objective", value=objective, allowed=allowed, nearest=nearest)
+        _require_option(found, name, value, flags)
+    if "objective" in values:
+        _require_objective(found, values["objective"], named=mapper is not None)
     return found.options.of(values)
+
+
+def _require_option(mapper: Mapper, name: str, value: Any, flags: bool) -> None:
+    fields = mapper.options.model_fields
+    if name in fields:
+        return
+    owners = [one.name for one in every_mapper() if name in one.options.model_fields]
+    shown = {one: flag_of(one, field) if flags else one for one, field in fields.items()}
+    near = None if owners else nearest_of(name, list(fields))
+    raise InputError(
+        (f"an option of {', '.join(owners)}, not" if owners else "not an option") + f" of the mapper {mapper.name}",
+        path=name,
+        value=value,
+        allowed=", ".join(shown.values()),
+        nearest=shown[near] if near else None,
+    )
+
+
+def _require_objective(mapper: Mapper, objective: Any, named: bool) -> None:
+    known = mapper.objectives() if named else tuple(one for name in DEFAULTS for one in find_mapper(name).objectives())
+    if objective in mapper.objectives():
+        return
+    others = [one.name for one in every_mapper() if objective in one.objectives()]
+    allowed = ", ".join(known) + (f" ({objective} is one of {', '.join(others)})" if others else "")
+    nearest = nearest_of(objective, known) if isinstance(objective, str) else None
+    message = f"not an objective of the mapper {mapper.name}" if named else "no such objective"
+    raise InputError(message, path="objective", value=objective, allowed=allowed, nearest=nearest)
 
 
 def candidates(
@@ -223,10 +227,3 @@ def signed(schedule: Schedule, options: MapperOptions, seconds: float | None = N
     if schedule.timing is not None and seconds is not None:
         changes["timing"] = schedule.timing.model_copy(update={"total_seconds": seconds})
     return schedule.model_copy(update=changes)
-
-
-def map_layer(
-    mapper: str, layer: Layer, architecture: Architecture, *, run: Run | None = None, **options: Any
-) -> Schedule:
-    """The best schedule of a layer by the mapper of that name, with options by name; see `options_of`, `candidates`."""
-    return candidates(layer, architecture, options_of(mapper, options), run)[0]

@@ -17,7 +17,6 @@ import cosa
 from cosa.common.errors import InfeasibleError, InternalError
 from cosa.mappers import certified
 from cosa.mappers.confirm import confirm
-from cosa.mappers.machine import map_front, map_layer, map_pool
 from cosa.model.arch import Architecture
 from cosa.model.constraints import Constraints
 from cosa.model.layer import Layer
@@ -70,7 +69,7 @@ def check_pairs(count: int, first: int, most: int) -> int:
         layer, architecture, options = read(pair)
         least = best(pair.layer, pair.architecture, pair.constraints, pair.bypass, most)
         for objective in OBJECTIVES:
-            schedule = map_layer(
+            schedule = cosa.schedule(
                 layer,
                 architecture,
                 objective=objective,
@@ -125,7 +124,7 @@ def test_cases_in_which_a_certificate_was_false_or_missing(name: str) -> None:
     if case["constraints"] is not None:
         constraints = Constraints.from_data(case["constraints"], "constraints")
     for objective, known in case["known"].items():
-        schedule = map_layer(
+        schedule = cosa.schedule(
             layer,
             architecture,
             objective=objective,
@@ -163,12 +162,15 @@ def test_pools_and_fronts_are_true_as_well() -> None:
             )
             costs[tiles] = min(costs.get(tiles, float("inf")), cost.energy_pj)
             front.append((float(cost.cycles), cost.energy_pj))
-        for schedule in map_front(layer, architecture, 4, model="analytical", time_limit_seconds=20):
+        options = {"model": "analytical", "time_limit_seconds": 20}
+        for schedule in cosa.schedule_front(layer, architecture, points=4, **options):
             provenance = schedule.provenance
             most = float(provenance.notes[0].split("at most ")[1].split(" cycles")[0].replace(",", ""))
             least = min(energy for cycles, energy in front if cycles <= most)
             assert provenance.bound is not None and provenance.bound <= least * (1 + 1e-9)
-        pool = map_pool(layer, architecture, 3, objective="energy", model="analytical", time_limit_seconds=20)
+        pool = cosa.schedule_pool(
+            layer, architecture, count=3, objective="energy", model="analytical", time_limit_seconds=20
+        )
         assert pool[0].provenance.bound is not None
         listed = sorted(costs.values())
         for schedule, least in zip(pool, listed, strict=False):
@@ -203,7 +205,7 @@ def test_no_nest_and_infeasible_are_the_same() -> None:
             continue
         layer, architecture, options = read(pair)
         with pytest.raises(InfeasibleError):
-            map_layer(layer, architecture, objective="energy", model="analytical", time_limit_seconds=20, **options)
+            cosa.schedule(layer, architecture, objective="energy", model="analytical", time_limit_seconds=20, **options)
         found += 1
         if found == 3:
             return

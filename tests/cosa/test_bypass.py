@@ -20,7 +20,6 @@ from cosa.analytical.traffic import Traffic
 from cosa.common.errors import InfeasibleError, InputError
 from cosa.mappers.certified import Search
 from cosa.mappers.figures import AnalyticalModel, NetworkModel
-from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Point, Points
 from cosa.mappers.opening import outermost_only
 from cosa.model.arch import Architecture, load_architecture
@@ -171,22 +170,22 @@ def test_constraints_say_what_levels_keep() -> None:
     layer, architecture = small_layer(P=4, K=4), wider(small_architecture())
     stated = Constraints.from_data({"keeps": [{"level": "Buffer", "keep": ["weights"], "bypass": ["outputs"]}]})
     for bypass in ("fixed", "chosen"):
-        found = map_layer(
+        found = cosa.schedule(
             layer, architecture, objective="energy", model="analytical", constraints=stated, bypass=bypass
         )
         assert "weights" in found.nest[1].keeps and "outputs" not in found.nest[1].keeps
     with pytest.raises(InfeasibleError, match="Buffer can't keep weights"):
-        map_layer(layer, small_architecture(), objective="energy", constraints=stated)
+        cosa.schedule(layer, small_architecture(), objective="energy", constraints=stated)
     top = Constraints.from_data({"keeps": [{"level": "DRAM", "bypass": ["outputs"]}]})
     with pytest.raises(InfeasibleError, match="bypasses nothing"):
-        map_layer(layer, architecture, objective="energy", constraints=top, bypass="chosen")
+        cosa.schedule(layer, architecture, objective="energy", constraints=top, bypass="chosen")
     both = Constraints.from_data(
         {"keeps": [{"level": "every", "keep": ["inputs"]}, {"level": "Pe", "bypass": ["inputs"]}]}
     )
     with pytest.raises(InfeasibleError, match="Pe is to keep inputs and to bypass it"):
-        map_layer(layer, architecture, objective="energy", constraints=both)
-    with pytest.raises(InputError, match="--bypass"):
-        map_layer(layer, architecture, objective="energy", bypass="choose")  # type: ignore[arg-type]
+        cosa.schedule(layer, architecture, objective="energy", constraints=both)
+    with pytest.raises(InputError, match="bypass: not valid"):
+        cosa.schedule(layer, architecture, objective="energy", bypass="choose")  # type: ignore[arg-type]
 
 
 def test_may_keep_names_other_tensors() -> None:
@@ -202,8 +201,8 @@ def test_a_level_too_small_for_all_that_it_keeps_can_pass_some_by() -> None:
     data["levels"][0]["capacity_words"] = 2
     architecture, layer = Architecture.from_data(data), small_layer(P=4, K=4)
     with pytest.raises(InfeasibleError, match="Pe keeps"):
-        map_layer(layer, architecture, objective="energy", model="analytical")
-    found = map_layer(layer, architecture, objective="energy", model="analytical", bypass="chosen")
+        cosa.schedule(layer, architecture, objective="energy", model="analytical")
+    found = cosa.schedule(layer, architecture, objective="energy", model="analytical", bypass="chosen")
     assert len(found.nest[2].keeps) <= 2
 
 

@@ -172,8 +172,8 @@ Registers                      [##########]  100.0%  1 / 1
 MACs            115,605,504
 compute cycles  112,896
 utilisation     100.0% of 1,024 MAC units
-made by         hand 1, optimal by paper, objective none = 1.5 (bound 1.5, gap
-                0.00%), seed 0, 0.25 s
+made by         hand, objective none = 1.5 (bound 1.5, gap 0.00%), seed 0,
+                version 1, optimal by paper, 0.25 s
 """
 
 

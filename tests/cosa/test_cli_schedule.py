@@ -11,6 +11,8 @@ import pytest
 
 import cosa as api
 from cosa.common.errors import InfeasibleError, SolverError
+from cosa.mappers import program_task, published
+from cosa.mappers.registry import MapperOptions
 from cosa.model.arch import load_architecture
 from cosa.model.schedule import Schedule
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
     Cosa = Callable[..., Ran]
 
-mapper = pytest.importorskip("cosa.mappers.cosa_mip")
-machine = pytest.importorskip("cosa.mappers.machine")
 
 LAYER = {"name": "small", "R": 3, "S": 3, "P": 8, "Q": 8, "C": 8, "K": 16, "N": 1}
 NAMED = ("--network", "resnet50", "--layer", "3356")
@@ -42,8 +42,8 @@ def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     def called(*_: Any, **__: Any) -> Schedule:
         pytest.fail("the solver was called")
 
-    for module in (mapper, machine):
-        monkeypatch.setattr(module, "map_layer", called)
+    for module in (published, program_task):
+        monkeypatch.setattr(module, "solve", called)
 
 
 def test_a_layer_of_a_table(cosa: Cosa, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_layer_of_a_table(cosa: Cosa, tmp_path: Path) -> None:
     assert (found.layer.name, found.architecture) == ("3356", load_architecture("simba_4x4"))
     assert found.timing is not None
     made = found.provenance
-    assert (made.mapper, made.objective, made.model, made.solver_status) == ("cosa", "latency", "network", "optimal")
+    assert (made.mapper, made.objective, made.model, made.solver_status) == ("program", "latency", "network", "optimal")
     assert made.bound is not None
     assert made.objective_value is not None
     assert made.bound <= made.objective_value <= made.bound * 1.01
@@ -108,10 +108,10 @@ def test_the_api_gives_the_same_schedule(cosa: Cosa, tmp_path: Path, layer_file:
 CONTRADICTIONS: list[tuple[list[str], str]] = [
     ([], "no layer given"),
     (["--network", "resnet"], "--network: no such network (found 'resnet')"),
-    ([*NAMED, "--workers", "2"], "--workers: the mapper cosa has no such option"),
+    ([*NAMED, "--workers", "2"], "--workers: the mapper program solves one layer on one core"),
     ([*NAMED, "--cache", "none"], "--cache: for whole networks"),
-    (["--network", "dlrm", "--workers", "0"], "--workers: out of range"),
-    (["--network", "dlrm", "--samples", "3"], "--samples: the mapper cosa has no such option"),
+    (["--network", "dlrm", "--workers", "0"], "--workers: not valid (found 0)"),
+    (["--network", "dlrm", "--samples", "3"], "--samples: an option of random, not of the mapper program"),
     (["--layer", "input.8"], "--layer: needs --network"),
     (["--layer-file", "l.yaml", "--network", "resnet50"], "--layer-file: contradicts --network"),
     (["--layer-file", "l.yaml", "--layer", "input.8"], "--layer-file: contradicts --layer"),
@@ -126,15 +126,15 @@ CONTRADICTIONS: list[tuple[list[str], str]] = [
     ([*NAMED, "--mesh", "axb"], "--mesh: not a mesh (found 'axb')"),
     ([*NAMED, "--mesh", ""], "--mesh: not a mesh (found '')"),
     ([*NAMED, "--mesh", "65x65"], "--mesh: not a mesh (found '65x65')"),
-    ([*NAMED, "--time-limit", "0"], "--time-limit: out of range (found 0.0); allowed: seconds > 0"),
-    ([*NAMED, "--time-limit", "-1"], "--time-limit: out of range (found -1.0)"),
+    ([*NAMED, "--time-limit", "0"], "--time-limit: not valid (found 0.0); allowed: a number > 0"),
+    ([*NAMED, "--time-limit", "-1"], "--time-limit: not valid (found -1.0)"),
     ([*NAMED, "--time-limit", "nan"], "--time-limit"),
     ([*NAMED, "--time-limit", "inf"], "--time-limit"),
     ([*NAMED, "--time-limit", "soon"], "--time-limit"),
-    ([*NAMED, "--seed", "-1"], "--seed: out of range (found -1)"),
+    ([*NAMED, "--seed", "-1"], "--seed: not valid (found -1); allowed: a whole number from 0 to 2147483647"),
     ([*NAMED, "--seed", "1.5"], "--seed"),
-    ([*NAMED, "--seed", str(2**31)], "--seed: out of range"),
-    ([*NAMED, "--threads", "0"], "--threads: out of range (found 0)"),
+    ([*NAMED, "--seed", str(2**31)], "--seed: not valid (found 2147483648)"),
+    ([*NAMED, "--threads", "0"], "--threads: not valid (found 0)"),
     ([*NAMED, "-o", ""], "-o: empty"),
     ([*NAMED, "extra"], "extra"),
     ([*NAMED, "--sed", "1"], "--sed"),
@@ -154,43 +154,54 @@ def test_an_unknown_objective(cosa: Cosa) -> None:
     ran = cosa("schedule", *NAMED, "--objective", "cosas")
     ran.assert_error("--objective", "found 'cosas'", "latency, energy, edp", "traffic", "did you mean cosa?")
     cosa("schedule", *NAMED, "--objective", "latancy").assert_error("--objective", "did you mean latency?")
-    ran = cosa("schedule", *NAMED, "--mapper", "machine", "--objective", "traffic")
-    ran.assert_error("the mapper machine", "allowed: latency, energy, edp")
+    ran = cosa("schedule", *NAMED, "--mapper", "program", "--objective", "traffic")
+    ran.assert_error("the mapper program", "allowed: latency, energy, edp (traffic is one of published)")
 
 
 @pytest.mark.usefixtures("no_solver")
 def test_the_program_named_or_chosen_by_what_is_asked_of_it(
     cosa: Cosa, layer_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing named: latency on the machine. An option of one program alone, or its name, chooses it."""
+    """Nothing named: latency on the machine. An option of the published program alone, or its name, chooses it."""
     asked: list[tuple[str, str]] = []
 
-    def instead(name: str) -> Callable[..., Schedule]:
-        def called(*_: Any, objective: str, **__: Any) -> Schedule:
-            asked.append((name, objective))
-            raise SolverError("not today")
+    def called(layer: Any, architecture: Any, options: MapperOptions, *_: Any) -> Schedule:
+        asked.append((options.mapper, options.made_for))
+        raise SolverError("not today")
 
-        return called
-
-    monkeypatch.setattr(mapper, "map_layer", instead("cosa"))
-    monkeypatch.setattr(machine, "map_layer", instead("machine"))
+    for module in (published, program_task):
+        monkeypatch.setattr(module, "solve", called)
     for options, expected in (
-        ((), ("machine", "latency")),
-        (("--mapper", "machine"), ("machine", "latency")),
-        (("--mapper", "machine", "--objective", "edp"), ("machine", "edp")),
-        (("--objective", "energy"), ("machine", "energy")),
-        (("--mapper", "cosa"), ("cosa", "cosa")),
-        (("--mapper", "cosa", "--objective", "latency"), ("machine", "latency")),
-        (("--as-published",), ("cosa", "cosa")),
-        (("--pad-primes-above", "7"), ("cosa", "cosa")),
-        (("--objective", "traffic"), ("cosa", "traffic")),
+        ((), ("program", "latency")),
+        (("--mapper", "program"), ("program", "latency")),
+        (("--mapper", "program", "--objective", "edp"), ("program", "edp")),
+        (("--objective", "energy"), ("program", "energy")),
+        (("--mapper", "published"), ("published", "cosa")),
+        (("--as-published",), ("published", "cosa")),
+        (("--pad-primes-above", "7"), ("published", "cosa")),
+        (("--objective", "traffic"), ("published", "traffic")),
     ):
         cosa("schedule", "--layer-file", layer_file, *options).assert_error("not today", code=1)
         assert asked.pop() == expected
-    clash = cosa("schedule", "--layer-file", layer_file, "--mapper", "machine", "--as-published")
-    clash.assert_error("--as-published: does not go with the objective latency")
-    clash = cosa("schedule", "--layer-file", layer_file, "--mapper", "cosa", "--pad-percent", "5")
-    clash.assert_error("--pad-percent: does not go with the objective cosa")
+    for options, says in (
+        (
+            ("--mapper", "program", "--as-published"),
+            "--as-published: an option of published, not of the mapper program",
+        ),
+        (
+            ("--mapper", "published", "--pad-percent", "5"),
+            "--pad-percent: an option of program, not of the mapper publ",
+        ),
+        (("--pad-percent", "5", "--precision"), "--precision: an option of published, not of the mapper program"),
+        (
+            ("--objective", "energy", "--weights", "w.yaml"),
+            "--weights: an option of published, not of the",
+        ),
+        (("--mapper", "published", "--objective", "latency"), "--objective: not an objective of the mapper published"),
+        (("--mapper", "machine"), "did you mean program?"),
+        (("--mapper", "cosa"), "did you mean published?"),
+    ):
+        cosa("schedule", "--layer-file", layer_file, *options).assert_error(says)
 
 
 BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
@@ -278,7 +289,7 @@ def test_a_failure_leaves_the_output_alone(
     def fail(*_: Any, **__: Any) -> Schedule:
         raise failure
 
-    monkeypatch.setattr(machine, "map_layer", fail)
+    monkeypatch.setattr(program_task, "solve", fail)
     path = tmp_path / "out.json"
     if existing:
         path.write_text("from before")
@@ -303,7 +314,7 @@ def test_a_mapper_that_breaks_a_constraint_is_caught(
     cosa: Cosa, tmp_path: Path, layer_file: Path, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = schedule.with_architecture(schedule.architecture.with_mesh("2x2"))
-    monkeypatch.setattr(machine, "map_layer", lambda *_, **__: broken)
+    monkeypatch.setattr(program_task, "solve", lambda *_, **__: broken)
     ran = cosa("schedule", "--layer-file", layer_file, "-o", tmp_path / "out.json")
     ran.assert_error("does not fit", "need 4, there are 2", code=1)
     assert not (tmp_path / "out.json").exists()
@@ -330,7 +341,7 @@ def test_options_of_the_program_reach_it(cosa: Cosa, layer_file: Path, tmp_path:
         (("--formulation", "papers"), "did you mean paper"),
         (("--objective", "trafic"), "did you mean traffic"),
         (("--order-level", "L2"), "allowed: Registers"),
-        (("--pad-primes-above", "1"), "at least 2"),
+        (("--pad-primes-above", "1"), "a whole number from 2"),
         (("--weights", "nowhere.yaml"), "no such file"),
     ],
 )

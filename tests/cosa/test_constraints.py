@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cosa
 from cosa.commands.main import main
 from cosa.common.errors import InfeasibleError, InputError
 from cosa.mappers.certified import Search
 from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, NetworkModel
-from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Neighbourhood, Point, Points
 from cosa.model.arch import Architecture, architecture_names, load_architecture
 from cosa.model.constraints import Constraints, constraint_names, load_constraints
@@ -84,13 +84,13 @@ def test_the_answer_is_the_best_of_what_keeps_to_them(
 def test_orders_that_are_stated_cost_what_they_must() -> None:
     """A bad order at every level is worse than a free one, and its bound is above the free optimum."""
     layer, architecture = small_layer(**FULL), small_architecture()
-    free = map_layer(layer, architecture, objective="energy", gap=1e-4)
+    free = cosa.schedule(layer, architecture, objective="energy", gap=1e-4)
     loops = [{"level": "DRAM", "dim": dim, "kind": "temporal", "at_least": 2} for dim in ("P", "C", "K")]
-    any_order = map_layer(layer, architecture, objective="energy", gap=1e-4, constraints=constraints(factors=loops))
+    any_order = cosa.schedule(layer, architecture, objective="energy", gap=1e-4, constraints=constraints(factors=loops))
     bad = constraints(factors=loops, orders=[{"level": "DRAM", "order": ["K", "P", "C"]}])
     good = constraints(factors=loops, orders=[{"level": "DRAM", "order": ["C", "P", "K"]}])
     values = {
-        name: map_layer(layer, architecture, objective="energy", gap=1e-4, constraints=one).provenance
+        name: cosa.schedule(layer, architecture, objective="energy", gap=1e-4, constraints=one).provenance
         for name, one in (("bad", bad), ("good", good))
     }
     best = any_order.provenance.objective_value
@@ -104,9 +104,9 @@ def test_orders_that_are_stated_cost_what_they_must() -> None:
 def test_a_fixed_mapping_comes_back_unchanged() -> None:
     layer = load_network("resnet50").find("input.43").layer
     architecture = load_architecture("simba_4x4")
-    first = map_layer(layer, architecture, objective="energy", model="analytical", gap=0.1, time_limit_seconds=10)
+    first = cosa.schedule(layer, architecture, objective="energy", model="analytical", gap=0.1, time_limit_seconds=10)
     fixed = Constraints.of_nest(first.nest)
-    again = map_layer(layer, architecture, objective="edp", model="analytical", constraints=fixed)
+    again = cosa.schedule(layer, architecture, objective="edp", model="analytical", constraints=fixed)
     assert again.nest == first.nest
     figures = AnalyticalModel(layer, architecture).figures(Neighbourhood(architecture).of_nest(first.nest))
     assert figures is not None
@@ -124,13 +124,13 @@ def test_packaged_constraints_hold_on_packaged_architectures(name: str) -> None:
         found.rules(layer, load_architecture(other))
     architecture = load_architecture("eyeriss_like")
     layer = small_layer(P=6, Q=6, R=3, S=3, C=4, K=8)
-    schedule = map_layer(layer, architecture, objective="energy", constraints=found, gap=0.5)
+    schedule = cosa.schedule(layer, architecture, objective="energy", constraints=found, gap=0.5)
     assert found.rules(layer, architecture).broken(architecture, schedule.nest) == []
 
 
 def test_rules_are_broken_by_other_nests() -> None:
     architecture, layer = load_architecture("simba_4x4"), small_layer(P=8, Q=8, C=64, K=64)
-    schedule = map_layer(layer, architecture, objective="energy", model="analytical", gap=0.5)
+    schedule = cosa.schedule(layer, architecture, objective="energy", model="analytical", gap=0.5)
     spatial = constraints(spatial=[{"level": "array", "dims": []}]).rules(layer, architecture)
     assert any("spatial" in text for text in spatial.broken(architecture, schedule.nest))
     level = next(entry for entry in schedule.nest if len(entry.temporal) > 1)
@@ -188,7 +188,7 @@ def test_wrong_constraints_are_named(data: dict[str, Any], words: tuple[str, ...
 )
 def test_contradictions_name_themselves(data: dict[str, Any], words: tuple[str, ...]) -> None:
     with pytest.raises(InfeasibleError) as caught:
-        map_layer(small_layer(**FULL), small_architecture(), objective="energy", constraints=constraints(**data))
+        cosa.schedule(small_layer(**FULL), small_architecture(), objective="energy", constraints=constraints(**data))
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
@@ -200,7 +200,7 @@ def test_constraints_that_do_not_matter_are_not_named() -> None:
         ]
     }
     with pytest.raises(InfeasibleError) as caught:
-        map_layer(small_layer(**FULL), small_architecture(), objective="energy", constraints=constraints(**data))
+        cosa.schedule(small_layer(**FULL), small_architecture(), objective="energy", constraints=constraints(**data))
     assert "factors[0]" not in str(caught.value) and "capacity" not in str(caught.value)
 
 
@@ -210,7 +210,7 @@ def test_limits_that_leave_nothing_are_named_with_the_smallest_change() -> None:
     architecture = small_architecture(limits=[limit])
     layer = small_layer(P=64, C=8, K=8)
     with pytest.raises(InfeasibleError) as caught:
-        map_layer(layer, architecture, objective="energy")
+        cosa.schedule(layer, architecture, objective="energy")
     text = str(caught.value)
     assert "limit steps of 2" in text and "capacity of Buffer, 40 words for inputs, outputs" in text
     change = text.partition("Smallest change that lets one in: ")[2]

@@ -18,7 +18,6 @@ from cosa.analytical.evaluation import evaluate_exact
 from cosa.commands.show import summary
 from cosa.common.errors import InputError
 from cosa.mappers.least import least
-from cosa.mappers.machine import map_layer, map_pool
 from cosa.model.arch import load_architecture
 from cosa.model.keeping import Keeping
 from cosa.model.layer import DIMS, RELEVANT, TENSORS, Layer
@@ -255,8 +254,8 @@ def test_nothing_takes_a_schedule_with_remainders_for_whole_tiles(tmp_path: Path
 def test_remainders_are_found_where_they_pay() -> None:
     """Five columns on four PEs: five iterations, or two."""
     layer, architecture = small_layer(P=5), small_architecture()
-    found = map_layer(layer, architecture, objective="latency", remainders=True, time_limit_seconds=120)
-    whole = map_layer(layer, architecture, objective="latency", model="analytical")
+    found = cosa.schedule(layer, architecture, objective="latency", remainders=True, time_limit_seconds=120)
+    whole = cosa.schedule(layer, architecture, objective="latency", model="analytical")
     figures = cosa.evaluate(found, "exact")
     assert figures.cycles <= 3 < 5 <= cosa.evaluate(whole, "exact").cycles
     assert found.remainders and figures.cycles == found.provenance.model_cycles == found.provenance.objective_value
@@ -265,13 +264,13 @@ def test_remainders_are_found_where_they_pay() -> None:
 
 def test_remainders_go_with_one_schedule_of_the_analytical_model() -> None:
     layer, architecture = Layer(R=1, S=1, P=4, Q=1, C=4, K=4, N=1), load_architecture("simba_4x4")
-    with pytest.raises(InputError, match="--model"):
-        map_layer(layer, architecture, model="network", remainders=True)
-    with pytest.raises(InputError, match="--pad-percent"):
-        map_layer(layer, architecture, pad_percent=5, remainders=True)
-    with pytest.raises(InputError, match="--pool"):
-        map_pool(layer, architecture, 3, remainders=True)
-    with pytest.raises(InputError, match="--remainders"):
+    with pytest.raises(InputError, match="model: does not go with remainders"):
+        cosa.schedule(layer, architecture, model="network", remainders=True)
+    with pytest.raises(InputError, match="pad_percent: does not go"):
+        cosa.schedule(layer, architecture, pad_percent=5, remainders=True)
+    with pytest.raises(InputError, match="remainders: of one schedule"):
+        cosa.schedule_pool(layer, architecture, count=3, remainders=True)
+    with pytest.raises(InputError, match="remainders: an option of program, not of the mapper published"):
         cosa.schedule(layer, objective="cosa", remainders=True)
 
 

@@ -21,7 +21,6 @@ from cosa.analytical.traffic import Traffic
 from cosa.common.errors import InputError
 from cosa.mappers.certified import Search
 from cosa.mappers.figures import AnalyticalModel, CostModel, NetworkModel
-from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Neighbourhood, Point, Points
 from cosa.mappers.opening import outermost_only
 from cosa.mappers.padding import padding_choices
@@ -277,8 +276,8 @@ def test_loads_of_a_batch_equal_those_of_the_transfers(windows: dict[str, int]) 
 def test_padding_is_taken_where_it_pays_and_told_apart() -> None:
     layer = small_layer(K=17, C=17)
     architecture = load_architecture("simba_4x4")
-    plain = map_layer(layer, architecture, objective="latency", model="analytical")
-    padded = map_layer(layer, architecture, objective="latency", model="analytical", pad_percent=20)
+    plain = cosa.schedule(layer, architecture, objective="latency", model="analytical")
+    padded = cosa.schedule(layer, architecture, objective="latency", model="analytical", pad_percent=20)
     assert padded.padded and padded.padding_macs > 0
     assert padded.provenance.objective_value is not None and plain.provenance.objective_value is not None
     assert padded.provenance.objective_value < plain.provenance.objective_value
@@ -297,8 +296,8 @@ def test_latency_takes_the_least_energy_of_the_fastest() -> None:
     """Input.132: other tools burn several times the energy at the same latency."""
     layer = load_network("resnet50").find("input.76").layer
     architecture = load_architecture("simba_4x4")
-    fastest = map_layer(layer, architecture, objective="latency", model="analytical")
-    least = map_layer(layer, architecture, objective="energy", model="analytical")
+    fastest = cosa.schedule(layer, architecture, objective="latency", model="analytical")
+    least = cosa.schedule(layer, architecture, objective="energy", model="analytical")
 
     def energy(schedule: Schedule) -> float:
         return evaluate_timeloop(layer, architecture, schedule.nest).energy_pj
@@ -308,12 +307,12 @@ def test_latency_takes_the_least_energy_of_the_fastest() -> None:
 
 def test_names_are_checked() -> None:
     layer = small_layer(K=4)
-    with pytest.raises(InputError, match="--model"):
-        map_layer(layer, load_architecture("simba_4x4"), model="netwrk")
-    with pytest.raises(InputError, match="--objective"):
-        map_layer(layer, load_architecture("simba_4x4"), objective="speed")
+    with pytest.raises(InputError, match="model: not valid"):
+        cosa.schedule(layer, load_architecture("simba_4x4"), model="netwrk")
+    with pytest.raises(InputError, match="objective: no such objective"):
+        cosa.schedule(layer, load_architecture("simba_4x4"), objective="speed")
     with pytest.raises(InputError, match="mesh"):
-        map_layer(layer, small_architecture(), model="network")
+        cosa.schedule(layer, small_architecture(), model="network")
 
 
 def test_the_network_model_knows_one_buffer_under_the_dram() -> None:
@@ -322,8 +321,8 @@ def test_the_network_model_knows_one_buffer_under_the_dram() -> None:
     data["levels"][1]["fanout"], data["levels"][2]["fanout"] = 1, "mesh"
     architecture, layer = Architecture.from_data(data), small_layer(K=4, C=4)
     with pytest.raises(InputError, match="one global buffer"):
-        map_layer(layer, architecture, model="network")
-    assert map_layer(layer, architecture).provenance.model == "analytical"
+        cosa.schedule(layer, architecture, model="network")
+    assert cosa.schedule(layer, architecture).provenance.model == "analytical"
 
 
 def test_compute_from_the_first_word_does_not_wait_for_the_first_tiles() -> None:
@@ -354,9 +353,9 @@ def test_constants_are_part_of_the_prediction() -> None:
 
 def test_who_pads_nothing_is_told_of_idle_macs() -> None:
     layer = Layer(name="primes", R=1, S=1, P=37, Q=1, C=19, K=41, N=1)
-    plain = map_layer(layer, load_architecture("simba_4x4"), model="analytical", rounds=1)
+    plain = cosa.schedule(layer, load_architecture("simba_4x4"), model="analytical", rounds=1)
     (hint,) = (note for note in plain.provenance.notes if "--pad-percent" in note)
     assert "P 37, C 19, K 41 grow" in hint
-    padded = map_layer(layer, load_architecture("simba_4x4"), model="analytical", rounds=1, pad_percent=15)
+    padded = cosa.schedule(layer, load_architecture("simba_4x4"), model="analytical", rounds=1, pad_percent=15)
     assert padded.provenance.model_cycles < plain.provenance.model_cycles / 2
     assert not any("--pad-percent" in note for note in padded.provenance.notes)

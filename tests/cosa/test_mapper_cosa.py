@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 import pytest
 
+import cosa
 from cosa.common.errors import InfeasibleError, InputError, SolverError
-from cosa.mappers import cosa_mip
-from cosa.mappers.cosa_mip import map_layer
 from cosa.mappers.nests import split_over_axes
 from cosa.mip import solver
 from cosa.mip.nest import breakdown
@@ -19,6 +19,8 @@ from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import DIMS, Layer
 from cosa.model.networks import load_network
 from cosa.model.validity import violations
+
+published = partial(cosa.schedule, mapper="published")
 
 SIMBA = load_architecture("simba_4x4")
 
@@ -55,7 +57,7 @@ AWKWARD = {
 @pytest.mark.parametrize("as_published", [False, True])
 @pytest.mark.parametrize("name", AWKWARD)
 def test_awkward_layers_get_schedules_that_fit(name, as_published):
-    schedule = map_layer(AWKWARD[name], SIMBA, as_published=as_published, time_limit_seconds=20)
+    schedule = published(AWKWARD[name], SIMBA, as_published=as_published, time_limit_seconds=20)
     assert violations(schedule.layer, SIMBA, schedule.nest) == []
     assert schedule.provenance.solver_status in ("optimal", "time_limit")
 
@@ -64,7 +66,7 @@ def test_awkward_layers_get_schedules_that_fit(name, as_published):
 @pytest.mark.parametrize("as_published", [False, True])
 def test_networks_fit_and_keep_the_objective(network, as_published):
     for entry in load_network(network).layers:
-        schedule = map_layer(entry.layer, SIMBA, as_published=as_published)
+        schedule = published(entry.layer, SIMBA, as_published=as_published)
         assert violations(entry.layer, SIMBA, schedule.nest) == []
         parts = breakdown(entry.layer, SIMBA, schedule.nest, rules=Rules(as_published=as_published))
         assert parts["total"] == pytest.approx(schedule.provenance.objective_value, abs=1e-5)
@@ -74,7 +76,7 @@ def test_networks_fit_and_keep_the_objective(network, as_published):
 def test_other_architectures(name):
     architecture = load_architecture(name)
     for work in (load_network("resnet50").find("input.36").layer, AWKWARD["grouped"]):
-        schedule = map_layer(work, architecture)
+        schedule = published(work, architecture)
         assert violations(work, architecture, schedule.nest) == []
 
 
@@ -102,7 +104,7 @@ HIERARCHIES = {
 def test_levels_are_data(name, as_published):
     architecture = Architecture.from_data(SIMBA.model_dump(mode="json") | {"levels": HIERARCHIES[name]})
     work = load_network("resnet50").find("input.83").layer
-    schedule = map_layer(work, architecture, as_published=as_published)
+    schedule = published(work, architecture, as_published=as_published)
     assert violations(work, architecture, schedule.nest) == []
     parts = breakdown(work, architecture, schedule.nest, rules=Rules(as_published=as_published))
     assert parts["total"] == pytest.approx(schedule.provenance.objective_value, abs=1e-5)
@@ -110,14 +112,14 @@ def test_levels_are_data(name, as_published):
 
 def test_a_published_tile_that_does_not_fit_is_cut_off():
     """AlexNet's second layer: the published optimum has no room for its halo in the global buffer."""
-    schedule = map_layer(load_network("alexnet").find("input.4").layer, SIMBA, as_published=True)
+    schedule = published(load_network("alexnet").find("input.4").layer, SIMBA, as_published=True)
     assert any("cut off" in note for note in schedule.provenance.notes)
     assert violations(schedule.layer, SIMBA, schedule.nest) == []
 
 
 def test_same_input_and_seed_same_schedule():
     work = load_network("resnet50").find("input.8").layer
-    first, second = map_layer(work, SIMBA, seed=7), map_layer(work, SIMBA, seed=7)
+    first, second = published(work, SIMBA, seed=7), published(work, SIMBA, seed=7)
     assert first.to_json(exclude={"timing"}) == second.to_json(exclude={"timing"})
 
 
@@ -142,38 +144,40 @@ def test_the_order_of_hashes_does_not_matter():
 
 
 def test_time_limit_with_a_solution_gives_its_schedule(monkeypatch):
-    def stopped(*arguments, **options):
-        return replace(solver.solve(*arguments, **options), status="time_limit", gap=0.25)
+    solve = solver.solve
 
-    monkeypatch.setattr(cosa_mip, "solve", stopped)
-    schedule = map_layer(layer(C=64, K=64, P=7), SIMBA)
+    def stopped(*arguments, **options):
+        return replace(solve(*arguments, **options), status="time_limit", gap=0.25)
+
+    monkeypatch.setattr(solver, "solve", stopped)
+    schedule = published(layer(C=64, K=64, P=7), SIMBA)
     assert (schedule.provenance.solver_status, schedule.provenance.gap) == ("time_limit", 0.25)
 
 
 def test_interruption_and_faults_are_solver_errors(monkeypatch):
     for status in ("interrupted", "failed", "unbounded"):
         result = solver.SolverResult(status, "as the solver says", 0.1)
-        monkeypatch.setattr(cosa_mip, "solve", lambda *_, result=result, **__: result)
+        monkeypatch.setattr(solver, "solve", lambda *_, result=result, **__: result)
         with pytest.raises(SolverError, match="as the solver says"):
-            map_layer(layer(C=4), SIMBA)
+            published(layer(C=4), SIMBA)
 
 
 def test_loading_the_mapper_loads_neither_pyomo_nor_highs():
-    script = "import sys, cosa.mappers.cosa_mip; print(sorted({'pyomo', 'highspy'} & set(sys.modules)))"
+    script = "import sys, cosa.mappers.published; print(sorted({'pyomo', 'highspy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_provenance_and_timing():
-    schedule = map_layer(layer(C=64, K=64, P=7), SIMBA, seed=3)
+    schedule = published(layer(C=64, K=64, P=7), SIMBA, seed=3)
     origin = schedule.provenance
-    assert (origin.mapper, origin.objective, origin.seed, origin.solver_status) == ("cosa", "cosa", 3, "optimal")
+    assert (origin.mapper, origin.objective, origin.seed, origin.solver_status) == ("published", "cosa", 3, "optimal")
     assert origin.solver.startswith("HiGHS ") and origin.gap <= 1e-4 and origin.bound <= origin.objective_value + 1e-9
     assert 0 < schedule.timing.solve_seconds <= schedule.timing.total_seconds
 
 
 def test_infeasible_names_level_tensors_and_words():
     with pytest.raises(InfeasibleError) as caught:
-        map_layer(layer(C=4), changed(4, capacity_words=1))
+        published(layer(C=4), changed(4, capacity_words=1))
     for part in ("GlobalBuffer", "inputs, outputs", "2 words", "has 1"):
         assert part in str(caught.value)
 
@@ -181,18 +185,18 @@ def test_infeasible_names_level_tensors_and_words():
 @pytest.mark.parametrize("words", [2, 3, 4, 5])
 def test_buffers_of_a_few_words(words):
     work = layer(R=3, S=3, P=8, Q=8, C=8, K=8)
-    schedule = map_layer(work, changed(4, capacity_words=words))
+    schedule = published(work, changed(4, capacity_words=words))
     assert violations(work, schedule.architecture, schedule.nest) == []
 
 
 def test_no_schedule_in_time():
-    with pytest.raises(SolverError, match="time limit of 0 seconds"):
-        map_layer(load_network("resnet50").find("input.8").layer, SIMBA, time_limit_seconds=0)
+    with pytest.raises(SolverError, match="time limit of 1e-06 seconds"):
+        published(load_network("resnet50").find("input.8").layer, SIMBA, time_limit_seconds=1e-6)
 
 
 def test_unknown_objective():
     with pytest.raises(InputError, match="did you mean cosa"):
-        map_layer(layer(), SIMBA, objective="cosaa")
+        published(layer(), SIMBA, objective="cosaa")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +229,7 @@ def test_orders_left_free_are_those_with_fewest_words():
     from cosa.analytical.traffic import words_moved
 
     work = load_network("resnet50").find("input.36").layer
-    schedule = map_layer(work, SIMBA)
+    schedule = published(work, SIMBA)
     outermost = schedule.nest[0]
     best = words_moved(work, SIMBA, schedule.nest).total
     for loops in permutations(outermost.temporal):

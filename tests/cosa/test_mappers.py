@@ -15,8 +15,11 @@ import pytest
 from cosa.analytical.batch import BatchEvaluator
 from cosa.api import evaluate
 from cosa.common.errors import InfeasibleError, InputError, SolverError
-from cosa.mappers import MAPPERS, Budget, broken_shares, kernel, map_layer
-from cosa.mappers.search import Found, Stop, draws_in_vain, run_tasks, shares
+from cosa.mappers import kernel
+from cosa.mappers.broken import broken_shares
+from cosa.mappers.evolutionary import search
+from cosa.mappers.registry import Run, candidates, every_mapper, options_of
+from cosa.mappers.search import Budget, Found, Stop, draws_in_vain, run_tasks, shares
 from cosa.mappers.space import MapSpace, stream
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Layer
@@ -54,6 +57,23 @@ def chip() -> Architecture:
     return Architecture.from_data({"name": "chip", "levels": levels})
 
 
+def mapped(
+    mapper: str,
+    layer: Layer,
+    architecture: Architecture,
+    *,
+    workers: int = 1,
+    keep_interrupted: bool = False,
+    seeds: list[Schedule] | None = None,
+    **options: Any,
+) -> Schedule:
+    if seeds is not None:
+        evaluations = options.pop("evaluations", None)
+        return search(layer, architecture, seeds=seeds, budget=Budget(evaluations=evaluations), workers=workers)[0]
+    run = Run(workers=workers, keep_interrupted=keep_interrupted)
+    return candidates(layer, architecture, options_of(mapper, options), run)[0]
+
+
 def searched(schedule: Schedule) -> Search:
     assert schedule.provenance.search is not None
     return schedule.provenance.search
@@ -67,7 +87,7 @@ def value(schedule: Schedule) -> float:
 @pytest.mark.parametrize("mapper", SEARCHES)
 @pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
 def test_the_value_is_that_of_the_schedule(small: Layer, simba: Architecture, mapper: str, objective: str) -> None:
-    found = map_layer(mapper, small, simba, objective=objective, budget=Budget(evaluations=3000), seed=3)
+    found = mapped(mapper, small, simba, objective=objective, evaluations=3000, seed=3)
     assert violations(found.padded_layer, simba, found.nest) == []
     result = evaluate(found)
     true = {"latency": result.cycles, "energy": result.energy_pj, "edp": result.cycles * result.energy_pj}[objective]
@@ -81,11 +101,10 @@ def test_the_value_is_that_of_the_schedule(small: Layer, simba: Architecture, ma
 @pytest.mark.parametrize("layer", TINY, ids=lambda layer: layer.name)
 @pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
 def test_nothing_beats_the_optimum(layer: Layer, chip: Architecture, objective: str) -> None:
-    best = map_layer("exhaustive", layer, chip, objective=objective)
+    best = mapped("exhaustive", layer, chip, objective=objective)
     assert searched(best).stopped_by == "exhausted"
     assert best.provenance.gap == 0.0
-    budget = Budget(evaluations=20_000)
-    others = [map_layer(mapper, layer, chip, objective=objective, budget=budget, seed=1) for mapper in SEARCHES]
+    others = [mapped(mapper, layer, chip, objective=objective, evaluations=20_000, seed=1) for mapper in SEARCHES]
     for found in others:
         assert value(found) >= value(best) * (1 - 1e-12) or found.padded
     # Twenty thousand draws of so few mappings meet an optimal one.
@@ -130,26 +149,26 @@ def test_exhaustive_looks_at_every_mapping(chip: Architecture) -> None:
         if fits:
             loops = [sum(factors[dim][slot] > 1 for dim in "PCK") for slot in range(len(slots))]
             total += math.prod(math.factorial(n) for n in loops)
-    found = map_layer("exhaustive", layer, chip)
+    found = mapped("exhaustive", layer, chip)
     assert searched(found).evaluations == total
     assert searched(found).samples_valid == total > 500
 
 
 def test_exhaustive_refuses_with_the_size(layer: Layer, small: Layer, simba: Architecture, chip: Architecture) -> None:
     with pytest.raises(InputError, match=r"has more than \d\.\d+e\+\d+ tilings alone"):
-        map_layer("exhaustive", layer, simba)
+        mapped("exhaustive", layer, simba)
     with pytest.raises(InputError, match=r"has [\d,]+ valid mappings, .* at most 100 valid"):
-        map_layer("exhaustive", TINY[0], chip, budget=Budget(evaluations=100))
+        mapped("exhaustive", TINY[0], chip, evaluations=100)
 
 
 @pytest.mark.parametrize("mapper", [*SEARCHES, "exhaustive"])
 def test_workers_change_nothing(small: Layer, chip: Architecture, simba: Architecture, mapper: str) -> None:
-    layer, architecture, budget = small, simba, None if mapper == "exhaustive" else Budget(evaluations=9000)
+    layer, architecture = small, simba
+    options = {} if mapper == "exhaustive" else {"evaluations": 9000, "seed": 1}
     if mapper == "exhaustive":
         layer, architecture = TINY[0], chip
     one, three = (
-        map_layer(mapper, layer, architecture, budget=budget, seed=1, workers=n).model_copy(update={"timing": None})
-        for n in (1, 3)
+        mapped(mapper, layer, architecture, workers=n, **options).model_copy(update={"timing": None}) for n in (1, 3)
     )
     assert one == three
     assert searched(one).logical_threads > 3
@@ -157,19 +176,18 @@ def test_workers_change_nothing(small: Layer, chip: Architecture, simba: Archite
 
 @pytest.mark.parametrize("mapper", SEARCHES)
 def test_seeds_differ(small: Layer, simba: Architecture, mapper: str) -> None:
-    budget = Budget(evaluations=200)
-    hashes = {map_layer(mapper, small, simba, seed=seed, budget=budget).content_hash for seed in range(4)}
+    hashes = {mapped(mapper, small, simba, seed=seed, evaluations=200).content_hash for seed in range(4)}
     assert len(hashes) > 1
 
 
 def test_more_samples_are_never_worse(small: Layer, simba: Architecture) -> None:
-    values = [value(map_layer("random", small, simba, budget=Budget(samples=n), seed=5)) for n in (1, 10, 100, 1000)]
+    values = [value(mapped("random", small, simba, samples=n, seed=5)) for n in (1, 10, 100, 1000)]
     assert values == sorted(values, reverse=True)
     assert values[0] != values[-1]
 
 
 def test_random_counts_what_it_draws(small: Layer, simba: Architecture) -> None:
-    search = searched(map_layer("random", small, simba))
+    search = searched(mapped("random", small, simba))
     assert (search.stopped_by, search.samples_valid, search.evaluations) == ("samples", 5, 5)
     assert search.samples_drawn > 5
 
@@ -199,13 +217,13 @@ def test_tilings_are_drawn_uniformly(chip: Architecture) -> None:
 
 
 def test_hybrid_stops_by_its_victory_condition(small: Layer, simba: Architecture) -> None:
-    found = map_layer("hybrid", small, simba, logical_threads=3, victory_condition=50)
+    found = mapped("hybrid", small, simba, logical_threads=3, victory_condition=50)
     search = searched(found)
     assert (search.stopped_by, search.logical_threads) == ("victory_condition", 3)
     assert search.evaluations >= 3 * 51
     assert search.samples_walked is not None
     assert search.samples_walked >= search.samples_drawn
-    longer = map_layer("hybrid", small, simba, logical_threads=3, victory_condition=500)
+    longer = mapped("hybrid", small, simba, logical_threads=3, victory_condition=500)
     assert searched(longer).evaluations > search.evaluations
     assert value(longer) <= value(found)
 
@@ -284,7 +302,7 @@ def test_threads_like_timeloops_draw_neighbours(chip: Architecture) -> None:
 
 
 def test_hybrid_as_timeloop(small: Layer, simba: Architecture) -> None:
-    ours, theirs = (map_layer("hybrid", small, simba, as_timeloop=as_timeloop, seed=1) for as_timeloop in (False, True))
+    ours, theirs = (mapped("hybrid", small, simba, as_timeloop=as_timeloop, seed=1) for as_timeloop in (False, True))
     assert violations(small, simba, theirs.nest) == []
     assert evaluate(theirs).cycles == value(theirs)
     assert ours.provenance.search != theirs.provenance.search
@@ -305,38 +323,38 @@ def test_small_gains_count_unless_told_otherwise() -> None:
 
 def test_evolutionary_starts_from_the_program_and_pads(simba: Architecture) -> None:
     layer = Layer(name="primes", R=1, S=1, P=13, Q=1, C=61, K=67, N=1)
-    start = map_layer("cosa", layer, simba)
-    found = map_layer("evolutionary", layer, simba, seed=2, budget=Budget(evaluations=20_000))
+    start = mapped("published", layer, simba)
+    found = mapped("evolutionary", layer, simba, seed=2, evaluations=20_000)
     assert found.provenance.notes == ("started from the program's schedule",)
     assert value(found) < evaluate(start).cycles
     assert found.padded
     assert evaluate(found).cycles == value(found)
-    only = map_layer("evolutionary", layer, simba, seeds=[start], budget=Budget(evaluations=1))
+    only = mapped("evolutionary", layer, simba, seeds=[start], evaluations=1)
     assert value(only) <= evaluate(start).cycles
 
 
 def test_evolutionary_needs_no_program(small: Layer, chip: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cosa.mappers import cosa_mip
+    from cosa.mappers import published
 
     def fails(*_: object, **__: object) -> Schedule:
         raise SolverError("no schedule in time")
 
-    monkeypatch.setattr(cosa_mip, "map_layer", fails)
-    found = map_layer("evolutionary", small, chip, budget=Budget(evaluations=3000))
+    monkeypatch.setattr(published, "solve", fails)
+    found = mapped("evolutionary", small, chip, evaluations=3000)
     assert found.provenance.notes == ("started at random, since the program has no schedule: no schedule in time",)
     assert searched(found).stopped_by == "evaluations"
 
 
 @pytest.mark.parametrize("mapper", SEARCHES)
 def test_budgets(small: Layer, simba: Architecture, mapper: str) -> None:
-    search = searched(map_layer(mapper, small, simba, budget=Budget(evaluations=1001)))
+    search = searched(mapped(mapper, small, simba, evaluations=1001))
     assert (search.stopped_by, search.evaluations) == ("evaluations", 1001)
-    late = searched(map_layer(mapper, small, simba, budget=Budget(seconds=0.5, evaluations=10**9)))
+    late = searched(mapped(mapper, small, simba, time_limit_seconds=0.5, evaluations=10**9))
     assert mapper == "hybrid" or late.stopped_by in ("time", "generations")
 
 
 def test_time_stops_a_search(layer: Layer, simba: Architecture) -> None:
-    found = map_layer("random", layer, simba, budget=Budget(seconds=0.2), workers=2)
+    found = mapped("random", layer, simba, time_limit_seconds=0.2, workers=2)
     assert searched(found).stopped_by == "time"
     assert searched(found).samples_valid > 5
 
@@ -351,7 +369,7 @@ def test_evaluations_are_shared_out() -> None:
 def test_time_never_ends_a_search_before_its_first_turn(small: Layer, chip: Architecture, mapper: str) -> None:
     """Nothing can load, let alone find, anything in a picosecond."""
     layer = TINY[0] if mapper == "exhaustive" else small
-    found = searched(map_layer(mapper, layer, chip, budget=Budget(seconds=1e-12), workers=2))
+    found = searched(mapped(mapper, layer, chip, time_limit_seconds=1e-12, workers=2))
     assert found.samples_valid > 0
     assert found.stopped_by == "time"
 
@@ -367,17 +385,16 @@ def test_the_clock_starts_at_the_first_look() -> None:
 
 def test_counting_a_space_obeys_the_clock_and_interrupts(simba: Architecture) -> None:
     layer = Layer(name="large", R=1, S=1, P=8, Q=8, C=64, K=64, N=1)
-    budget = Budget(seconds=0.1, evaluations=10**14)
     says = r"at least [\d,]+ valid mappings, in [\d,]+ of [\d,]{12,} tilings: time ran out"
     with pytest.raises(SolverError, match=says):
-        map_layer("exhaustive", layer, simba, budget=budget)
+        mapped("exhaustive", layer, simba, time_limit_seconds=0.1, evaluations=10**14)
     import _thread
 
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        map_layer("exhaustive", layer, simba, budget=Budget(evaluations=10**14), keep_interrupted=True)
+        mapped("exhaustive", layer, simba, evaluations=10**14, keep_interrupted=True)
     assert time.monotonic() - started < 2.5
     timer.join()
 
@@ -388,11 +405,11 @@ def test_an_empty_space_is_said_to_be_empty(chip: Architecture) -> None:
     }
     data["levels"][1] |= {"capacity_words": 2, "fanout": 1}
     with pytest.raises(InfeasibleError, match=r"exhaustive .*; broken most: .* of 20,000 tilings drawn"):
-        map_layer("exhaustive", TINY[0], Architecture.from_data(data))
+        mapped("exhaustive", TINY[0], Architecture.from_data(data))
 
 
 def test_an_interrupt_returns_the_best_so_far(layer: Layer, simba: Architecture) -> None:
-    map_layer("random", layer, simba)  # loads the kernels
+    mapped("random", layer, simba)  # loads the kernels
     import _thread
 
     for keep in (True, False):
@@ -400,12 +417,12 @@ def test_an_interrupt_returns_the_best_so_far(layer: Layer, simba: Architecture)
         timer.start()
         started = time.monotonic()
         if keep:
-            found = map_layer("random", layer, simba, budget=Budget(samples=10**9), workers=2, keep_interrupted=True)
+            found = mapped("random", layer, simba, samples=10**9, workers=2, keep_interrupted=True)
             assert searched(found).stopped_by == "interrupted"
             assert violations(layer, simba, found.nest) == []
         else:
             with pytest.raises(KeyboardInterrupt):
-                map_layer("random", layer, simba, budget=Budget(samples=10**9))
+                mapped("random", layer, simba, samples=10**9)
         assert time.monotonic() - started < 2.5
         timer.join()
 
@@ -419,34 +436,50 @@ def test_a_fault_in_a_logical_thread_is_raised(small: Layer, simba: Architecture
 
 
 def test_names_and_options_are_checked(small: Layer, simba: Architecture) -> None:
-    assert set(MAPPERS) == {"cosa", "machine", *SEARCHES, "exhaustive"}
+    assert [one.name for one in every_mapper()] == ["program", "published", *SEARCHES, "exhaustive"]
     with pytest.raises(InputError, match="did you mean random"):
-        map_layer("randm", small, simba)
-    with pytest.raises(InputError, match="did you mean latency"):
-        map_layer("random", small, simba, objective="latencies")
-    with pytest.raises(InputError, match="no such option"):
-        map_layer("random", small, simba, gap=0.1)
-    with pytest.raises(InputError, match="--workers"):
-        map_layer("random", small, simba, workers=0)
-    with pytest.raises(InputError, match="victory_condition: out of range"):
-        map_layer("hybrid", small, simba, victory_condition=0)
-    for seed in (-1, 1.5):
-        with pytest.raises(InputError, match="--seed: out of range"):
-            map_layer("random", small, simba, seed=seed)  # type: ignore[arg-type]
-    for wrong in (0, 1.5, 10**20):
-        with pytest.raises(InputError, match=r"budget of samples: .* a whole number > 0 and <= 1e15"):
-            Budget(samples=wrong)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"budget of seconds: .* seconds > 0 and <= 1e15"):
-        Budget(seconds=math.inf)
+        mapped("randm", small, simba)
+    with pytest.raises(InputError, match=r"mapper: no such mapper .found 'machine'.*did you mean program"):
+        mapped("machine", small, simba)
+    with pytest.raises(InputError, match=r"not an objective of the mapper random.*did you mean latency"):
+        mapped("random", small, simba, objective="latencies")
+    with pytest.raises(InputError, match=r"objective: .*allowed: latency, energy, edp \(cosa is one of published\)"):
+        mapped("random", small, simba, objective="cosa")
+    with pytest.raises(InputError, match="gap: an option of program, published, not of the mapper random"):
+        mapped("random", small, simba, gap=0.1)
+    with pytest.raises(InputError, match="workers: out of range"):
+        mapped("random", small, simba, workers=0)
+    with pytest.raises(InputError, match=r"victory_condition: not valid .found 0.; allowed: a whole number from 1"):
+        mapped("hybrid", small, simba, victory_condition=0)
+    for seed in (-1, 1.5, True, "1"):
+        with pytest.raises(InputError, match=f"seed: not valid .found {seed!r}.; allowed: a whole number from 0 to"):
+            mapped("random", small, simba, seed=seed)
+    for wrong in (0, 1.5, 10**20, True):
+        with pytest.raises(InputError, match=r"samples: not valid .*; allowed: a whole number from 1 to 10{14}$"):
+            mapped("random", small, simba, samples=wrong)
+    for late in (math.inf, 0, "2", True):
+        with pytest.raises(InputError, match=r"time_limit_seconds: not .*; allowed: a number > 0 and <= 1e\+07$"):
+            mapped("random", small, simba, time_limit_seconds=late)
 
 
 @pytest.mark.parametrize(
-    ("mapper", "part"),
-    [("hybrid", "samples"), ("evolutionary", "samples"), ("cosa", "samples"), ("cosa", "evaluations")],
+    ("mapper", "option", "owners"),
+    [
+        ("hybrid", "samples", "random"),
+        ("evolutionary", "samples", "random"),
+        ("program", "evaluations", "random, hybrid, evolutionary, exhaustive"),
+        ("published", "rounds", "program"),
+        ("exhaustive", "seed", "program, published, random, hybrid, evolutionary"),
+        ("program", "as_published", "published"),
+    ],
 )
-def test_foreign_budgets_are_refused(small: Layer, simba: Architecture, mapper: str, part: str) -> None:
-    with pytest.raises(InputError, match=f"budget of {part}: the mapper {mapper} has no such budget"):
-        map_layer(mapper, small, simba, budget=Budget(**{part: 5}))
+def test_options_of_other_mappers_are_refused(
+    small: Layer, simba: Architecture, mapper: str, option: str, owners: str
+) -> None:
+    with pytest.raises(InputError, match=f"{option}: an option of {owners}, not of the mapper {mapper} .found 5."):
+        mapped(mapper, small, simba, **{option: 5})
+    with pytest.raises(InputError, match=f"spam: not an option of the mapper {mapper}"):
+        mapped(mapper, small, simba, spam=5)
 
 
 def test_seeds_of_other_layers_and_architectures_are_refused(
@@ -454,16 +487,16 @@ def test_seeds_of_other_layers_and_architectures_are_refused(
 ) -> None:
     other = small.model_copy(update={"K": 2})
     for layer, architecture, says in ((other, chip, "another layer"), (small, simba, "another architecture")):
-        seed = map_layer("random", layer, architecture)
+        seed = mapped("random", layer, architecture)
         with pytest.raises(InputError, match=rf"seeds\[0\]: o[fn] {says}"):
-            map_layer("evolutionary", small, chip, seeds=[seed])
-    named = map_layer("random", small.model_copy(update={"name": "other name"}), chip)
-    assert map_layer("evolutionary", small, chip, seeds=[named], budget=Budget(evaluations=500)).layer == small
+            mapped("evolutionary", small, chip, seeds=[seed])
+    named = mapped("random", small.model_copy(update={"name": "other name"}), chip)
+    assert mapped("evolutionary", small, chip, seeds=[named], evaluations=500).layer == small
 
 
 @pytest.mark.parametrize(
     ("mapper", "options"),
-    [("random", {"budget": Budget(samples=10**6)}), ("hybrid", {}), ("evolutionary", {"seeds": []})],
+    [("random", {"samples": 10**6}), ("hybrid", {}), ("evolutionary", {"seeds": []})],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_whole_search_gives_up_after_so_many_draws(
@@ -480,7 +513,7 @@ def test_a_whole_search_gives_up_after_so_many_draws(
     texts = []
     for workers in (1, 2):
         with pytest.raises(InfeasibleError, match=r"in 6,\d{3} samples \(stopped by no_valid_mapping\)") as error:
-            map_layer(mapper, large, Architecture.from_data(data), workers=workers, **options)
+            mapped(mapper, large, Architecture.from_data(data), workers=workers, **options)
         texts.append(str(error.value))
     assert texts[0] == texts[1]
 
@@ -495,7 +528,7 @@ def test_no_room_names_the_level(small: Layer, simba: Architecture, mapper: str)
     data = simba.model_dump(mode="json")
     data["levels"][4]["capacity_words"] = 1
     with pytest.raises(InfeasibleError, match="GlobalBuffer keeps inputs, outputs"):
-        map_layer(mapper, small, Architecture.from_data(data))
+        mapped(mapper, small, Architecture.from_data(data))
 
 
 def test_no_valid_mapping_names_the_constraints_broken(
@@ -513,7 +546,7 @@ def test_no_valid_mapping_names_the_constraints_broken(
     with pytest.raises(
         InfeasibleError, match=rf"{says}, \w+'s capacity in .* % of 20,000 tilings drawn; [\d.]+ % break"
     ):
-        map_layer("random", large, Architecture.from_data(data))
+        mapped("random", large, Architecture.from_data(data))
 
 
 def test_shares_of_tilings_that_break_a_constraint(chip: Architecture) -> None:

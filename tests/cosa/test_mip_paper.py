@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from itertools import product
 from math import log2, prod
 from typing import Any
 
 import pytest
 
+import cosa
 from cosa.common.errors import InputError
-from cosa.mappers.cosa_mip import map_layer
 from cosa.mappers.nests import build_nest, order_free_levels
 from cosa.mip.aggregated import Program
 from cosa.mip.nest import NestQuantities, breakdown, readings
@@ -22,6 +23,8 @@ from cosa.mip.space import Factors
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import DIMS, Dim, Layer
 from cosa.model.validity import violations
+
+published = partial(cosa.schedule, mapper="published")
 
 SIMBA = load_architecture("simba_4x4")
 
@@ -125,7 +128,7 @@ def test_each_factor_stands_at_one_place_and_each_slot_holds_one() -> None:
 
 
 def test_weights_scale_their_terms() -> None:
-    schedule = map_layer(layer(R=3, P=14, C=32, K=64), SIMBA)
+    schedule = published(layer(R=3, P=14, C=32, K=64), SIMBA)
     plain = breakdown(schedule.layer, SIMBA, schedule.nest)
     weights = Weights(utilisation=0.2, compute=5, tensors={"inputs": 3.0})
     changed = breakdown(schedule.layer, SIMBA, schedule.nest, weights=weights)
@@ -142,7 +145,7 @@ def test_weights_change_the_schedule() -> None:
     """With compute for nothing and traffic for much, fewer words are worth idle MACs, and the optimum says so."""
     work = layer(R=3, S=3, P=14, Q=14, C=32, K=64)
     weights = Weights(compute=0, traffic=10)
-    light, plain = map_layer(work, SIMBA, weights=weights), map_layer(work, SIMBA)
+    light, plain = published(work, SIMBA, weights=weights), published(work, SIMBA)
     of_light, of_plain = (breakdown(work, SIMBA, found.nest, objective="traffic")["total"] for found in (light, plain))
     assert of_light < of_plain
     assert light.provenance.objective_value == pytest.approx(
@@ -162,11 +165,11 @@ def test_weights_files_are_checked(data: dict[str, Any], path: str) -> None:
 
 def test_levels_that_are_not_there() -> None:
     with pytest.raises(InputError, match="did you mean GlobalBuffer"):
-        map_layer(layer(P=4), SIMBA, weights=Weights(levels={"GlobalBufer": 1}))
+        published(layer(P=4), SIMBA, weights=Weights(levels={"GlobalBufer": 1}))
     with pytest.raises(InputError, match=r"--order-level.*did you mean InputBuffer"):
-        map_layer(layer(P=4), SIMBA, order_level="Inputbuffer")
+        published(layer(P=4), SIMBA, order_level="Inputbuffer")
     with pytest.raises(InputError, match="did you mean paper"):
-        map_layer(layer(P=4), SIMBA, formulation="papers")
+        published(layer(P=4), SIMBA, formulation="papers")
 
 
 def test_precision_counts_bytes() -> None:
@@ -175,7 +178,7 @@ def test_precision_counts_bytes() -> None:
     level = SIMBA.level_index("GlobalBuffer")
     sizes = []
     for precision in (False, True):
-        schedule = map_layer(work, SIMBA, precision=precision)
+        schedule = published(work, SIMBA, precision=precision)
         rules = Rules(precision=precision)
         assert violations(work, SIMBA, schedule.nest) == []
         numbers = NestQuantities(work, SIMBA, schedule.nest, rules)
@@ -190,7 +193,7 @@ def test_precision_counts_bytes() -> None:
 def test_another_ordered_level() -> None:
     """The order of the input buffer's loops becomes part of the program; everything outside counts as outside."""
     work = layer(R=3, P=14, C=32, K=64)
-    schedule = map_layer(work, SIMBA, order_level="InputBuffer")
+    schedule = published(work, SIMBA, order_level="InputBuffer")
     rules = Rules(ordered_level="InputBuffer")
     assert violations(work, SIMBA, schedule.nest) == []
     assert breakdown(work, SIMBA, schedule.nest, rules=rules)["total"] == pytest.approx(

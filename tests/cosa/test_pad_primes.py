@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import cosa
 from cosa.common.errors import InputError
-from cosa.mappers.cosa_mip import padded_bounds
+from cosa.mappers.published import padded_bounds
 from cosa.mip.factors import prime_factors, smooth_bound
 from cosa.model.layer import Layer
 
@@ -39,5 +39,5 @@ def test_a_large_prime_is_padded_and_runs_faster() -> None:
 
 def test_without_large_primes_nothing_is_padded() -> None:
     assert padded_bounds(Layer(R=3, S=3, P=56, Q=56, C=64, K=64, N=1), 7) == {}
-    with pytest.raises(InputError, match="--pad-primes-above"):
-        padded_bounds(Layer(R=3, S=3, P=56, Q=56, C=64, K=64, N=1), 1)
+    with pytest.raises(InputError, match="pad_primes_above: not valid .found 1.; allowed: a whole number from 2"):
+        cosa.schedule("resnet50:input.8", pad_primes_above=1)

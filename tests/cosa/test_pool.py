@@ -12,7 +12,6 @@ import cosa
 from cosa.commands.main import main
 from cosa.common.errors import InputError
 from cosa.mappers.figures import AnalyticalModel
-from cosa.mappers.machine import map_front, map_pool
 from cosa.mappers.neighbours import Point, Points
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule
@@ -46,7 +45,7 @@ def factors(schedule: Schedule) -> tuple[tuple[str, str, int, str], ...]:
 @pytest.mark.parametrize("objective", ("latency", "edp"))
 def test_the_pool_has_the_best_of_all(objective: str) -> None:
     layer = small_layer(**LAYER)
-    pool = map_pool(layer, small_architecture(), 6, objective=objective, gap=1e-3)
+    pool = cosa.schedule_pool(layer, small_architecture(), count=6, objective=objective, gap=1e-3)
     cycles, energy = every_figure(layer)
     values = {"latency": cycles, "edp": cycles * energy}[objective]
     best = np.sort(values.min(axis=0))
@@ -62,7 +61,7 @@ def test_the_pool_has_the_best_of_all(objective: str) -> None:
 def test_values_that_differ_come_in_their_order_with_a_proof() -> None:
     """Energies of the seven best are not all alike, so a bound that stopped at the first would not do."""
     layer = small_layer(**LAYER)
-    pool = map_pool(layer, small_architecture(), 7, objective="energy", gap=1e-3)
+    pool = cosa.schedule_pool(layer, small_architecture(), count=7, objective="energy", gap=1e-3)
     values = [schedule.provenance.objective_value or 0.0 for schedule in pool]
     assert values == sorted(values)
     _, energy = every_figure(layer)
@@ -76,7 +75,7 @@ def test_values_that_differ_come_in_their_order_with_a_proof() -> None:
 @pytest.mark.parametrize("objective", ("energy", "edp"))
 def test_a_pool_may_be_all_there_is(objective: str) -> None:
     layer = small_layer(K=2)
-    pool = map_pool(layer, small_architecture(), 50, objective=objective)
+    pool = cosa.schedule_pool(layer, small_architecture(), count=50, objective=objective)
     _, energy = every_figure(layer)
     assert len(pool) == np.isfinite(energy.min(axis=0)).sum() < 50
     assert all("there are no others" in schedule.provenance.notes[0] for schedule in pool)
@@ -85,7 +84,7 @@ def test_a_pool_may_be_all_there_is(objective: str) -> None:
 
 def test_the_front_has_the_least_energy_within_its_cycles() -> None:
     layer = small_layer(**LAYER)
-    front = map_front(layer, small_architecture(), 4, gap=1e-4)
+    front = cosa.schedule_front(layer, small_architecture(), points=4, gap=1e-4)
     cycles, energy = every_figure(layer)
     figures = [(entry.provenance.model_cycles or 0.0, entry.provenance.model_energy_pj or 0.0) for entry in front]
     assert len(figures) > 1
@@ -101,10 +100,10 @@ def test_the_front_has_the_least_energy_within_its_cycles() -> None:
 
 def test_numbers_and_names_are_checked() -> None:
     layer = small_layer(K=2)
-    with pytest.raises(InputError, match="--pool"):
-        map_pool(layer, small_architecture(), 0)
-    with pytest.raises(InputError, match="--points"):
-        map_front(layer, small_architecture(), 1)
+    with pytest.raises(InputError, match="count: out of range"):
+        cosa.schedule_pool(layer, small_architecture(), count=0)
+    with pytest.raises(InputError, match="points: out of range"):
+        cosa.schedule_front(layer, small_architecture(), points=1)
     with pytest.raises(InputError, match="schedule_front"):
         cosa.schedule(layer, small_architecture(), objective="pareto")
 

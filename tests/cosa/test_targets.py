@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ import cosa
 from cosa.analytical.batch import BatchEvaluator, MappingBatch
 from cosa.commands.main import main
 from cosa.common.errors import InfeasibleError
-from cosa.mappers.cosa_mip import map_layer
 from cosa.mip.nest import breakdown
 from cosa.mip.quantities import Rules
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import DIMS, Layer
 from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from cosa.model.validity import violations
+
+published = partial(cosa.schedule, mapper="published")
 
 TARGETS = ("eyeriss_like", "gpu_k80", "tpu_128x128")
 LAYERS = {
@@ -43,7 +45,7 @@ def threads(schedule: Schedule) -> int:
 @pytest.mark.parametrize("target", TARGETS)
 def test_layers_are_scheduled_evaluated_and_shown(target: str, work: str, as_published: bool, tmp_path: Path) -> None:
     architecture = load_architecture(target)
-    schedule = map_layer(LAYERS[work], architecture, as_published=as_published, time_limit_seconds=20, gap=1e-3)
+    schedule = published(LAYERS[work], architecture, as_published=as_published, time_limit_seconds=20, gap=1e-3)
     assert violations(schedule.layer, architecture, schedule.nest) == []
     value = schedule.provenance.objective_value
     parts = breakdown(schedule.layer, architecture, schedule.nest, rules=Rules(as_published=as_published))
@@ -59,7 +61,7 @@ def test_the_gpu_is_that_of_the_paper() -> None:
     assert gpu.macs == 2496
     assert gpu.levels[gpu.level_index("L2")].capacity_words * 4 == 1.5 * 2**20  # type: ignore[operator]
     for work in LAYERS.values():
-        schedule = map_layer(work, gpu, time_limit_seconds=20, gap=1e-3)
+        schedule = published(work, gpu, time_limit_seconds=20, gap=1e-3)
         assert threads(schedule) <= 1024
 
 
@@ -75,7 +77,7 @@ def test_a_limit_binds(formulation: str) -> None:
     work = Layer(R=1, S=1, P=8, Q=1, C=8, K=12, N=1)
     found = {}
     for most in (1024, 48, 20, 1):
-        schedule = map_layer(work, with_limit(most), formulation=formulation, time_limit_seconds=60)
+        schedule = published(work, with_limit(most), formulation=formulation, time_limit_seconds=60)
         assert schedule.provenance.solver_status == "optimal"
         assert threads(schedule) <= most
         found[most] = cosa.evaluate(schedule).compute_cycles
@@ -87,7 +89,7 @@ def test_limits_that_leave_no_way_are_named() -> None:
     places = [{"level": entry["name"], "kind": kind} for entry in data["levels"] for kind in ("temporal", "spatial")]
     data["limits"] = [{"name": "iterations of everything", "over": places, "most": 100}]
     with pytest.raises(InfeasibleError, match="iterations of everything: at most 100"):
-        map_layer(LAYERS["3x3"], Architecture.from_data(data))
+        published(LAYERS["3x3"], Architecture.from_data(data))
 
 
 @pytest.fixture
