@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.schedule import Schedule
 from nocsim.machine.limits import Limits, Progress
+from nocsim.options import RunOptions
 
 if TYPE_CHECKING:
     from nocsim.machine.accelerator import Parts
@@ -17,39 +18,35 @@ if TYPE_CHECKING:
 
 def simulate(
     schedule: Schedule | str | Path,
+    options: RunOptions | None = None,
     *,
     architecture: Architecture | str | Path | None = None,
     mesh: str | None = None,
-    placement: str | None = None,
-    ideal_network: bool = False,
-    ideal_memory: bool = False,
     parts: Parts | None = None,
-    max_cycles: int | None = None,
-    time_limit_seconds: float | None = None,
     keep_interrupted: bool = False,
     progress: Progress | None = None,
-    exact: bool = False,
+    **given: Any,
 ) -> Result:
     """Simulate a schedule cycle by cycle.
 
     Parameters
     ----------
     schedule: a schedule, or the path of its file.
+    options: how it is run; or by name, as `given`: `placement`, another `machine.placement`; `ideal_network`,
+        `ideal_memory`, unlimited bandwidth and zero latency in place of the mesh or the DRAM (usually faster, but
+        everything else then meets in another order, which may be a worse one: docs/concepts.md, "Ideal parts");
+        `max_cycles`, `time_limit_seconds`, which end the run early: the result then says so in `ended` and is partial;
+        `exact`, simulate every step. Else a schedule with very many steps is simulated in part, and its cycles are
+        extrapolated (see `nocsim.machine.sampling`); `Result.method` says so. A run with `max_cycles` is always exact.
     architecture: another architecture than the one embedded in the schedule (model, packaged name, or file).
     mesh: another mesh of PEs, ``"columns x rows"`` as in ``"4x4"``.
-    placement: another `machine.placement`: how the spatial loops are laid out on the mesh.
-    ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM. Usually faster,
-        but everything else then meets in another order, which may be a worse one (docs/concepts.md, "Ideal parts").
     parts: classes to build the machine from (see `nocsim.machine.accelerator.Parts`).
-    max_cycles, time_limit_seconds: end the run early; the result then says so in `ended` and is partial.
     keep_interrupted: Ctrl-C gives a partial result as well instead of a KeyboardInterrupt.
     progress: called now and then with the share of steps computed and the cycle.
-    exact: simulate every step. Else a schedule with very many steps is simulated in part, and its cycles are
-        extrapolated (see `nocsim.machine.sampling`); `Result.method` says so. A run with `max_cycles` is always exact.
 
     Raises
     ------
-    InputError: a file or field is wrong, or the architecture has other levels than the schedule.
+    InputError: a file, field or option is wrong, or the architecture has other levels than the schedule.
     InfeasibleError: the schedule does not fit; the message says which spatial loops or tiles need what.
     SimulationError: the machine deadlocks.
 
@@ -65,9 +62,11 @@ def simulate(
     from nocsim.result.result import Timing
 
     started = time.perf_counter()
-    machine = Machine(resolve(schedule, architecture, mesh, placement), ideal_network, ideal_memory, parts)
-    limits = Limits(max_cycles, time_limit_seconds, keep_interrupted)
-    done = run(machine, limits, progress, exact=exact or max_cycles is not None)
+    how = (options or RunOptions()).with_(**given) if given else options or RunOptions()
+    found = resolve(schedule, architecture, mesh, how.placement)
+    limits = Limits(how.max_cycles, how.time_limit_seconds, keep_interrupted)
+    machine = Machine(found, how.ideal_network, how.ideal_memory, parts)
+    done = run(machine, limits, progress, exact=how.exact or how.max_cycles is not None)
     timing = Timing(
         load_kernels_seconds=done.loading_seconds,
         simulate_seconds=done.simulate_seconds,

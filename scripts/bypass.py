@@ -13,6 +13,7 @@ from math import exp, log
 from statistics import mean
 
 from cosa.mappers.machine import map_layer
+
 from cosa.model.arch import load_architecture
 from cosa.model.keeping import differences
 from cosa.model.networks import load_network

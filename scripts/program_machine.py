@@ -21,8 +21,9 @@ from pathlib import Path
 from statistics import geometric_mean, pstdev
 from typing import Any
 
-from cosa.analytical.evaluation import evaluate_timeloop
 from cosa.mappers.machine import map_layer
+
+from cosa.analytical.evaluation import evaluate_timeloop
 from cosa.model.arch import load_architecture
 from cosa.model.networks import load_network
 from nocsim.experiments.portfolio_run import portfolio

@@ -24,6 +24,7 @@ from typing import Any
 
 from cosa.mappers.cosa_mip import map_layer as published_program
 from cosa.mappers.machine import map_layer
+
 from cosa.model.arch import load_architecture
 from cosa.model.networks import load_network
 from nocsim.published.portfolio import published_portfolio, replayed_cycles

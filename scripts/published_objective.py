@@ -13,6 +13,7 @@ from math import exp, log
 from pathlib import Path
 
 from cosa.mappers.cosa_mip import map_layer
+
 from cosa.mappers.nests import build_nest
 from cosa.mip.aggregated import Program
 from cosa.mip.nest import breakdown

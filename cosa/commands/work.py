@@ -19,7 +19,7 @@ class Work(Options):
     """Layers and architecture."""
 
     network: str | None = option(None, "Layer table.", metavar="NAME", complete="cosa.model.networks:network_names")
-    layer: str | None = option(None, "Layer of that table.", metavar="NAME")
+    layer: str | None = option(None, "Layer of that table, or several.", metavar="NAME[,NAME...]")
     layer_file: str | None = option(None, "YAML or JSON file of a layer.", metavar="FILE")
     arch: str | None = option(
         None,
@@ -31,8 +31,9 @@ class Work(Options):
 
     @property
     def whole_network(self) -> bool:
-        """Whether all layers of a network are meant."""
-        return self.network is not None and self.layer is None and self.layer_file is None
+        """Whether all layers of a network, or several, are meant."""
+        one = self.layer is not None and "," not in self.layer
+        return self.network is not None and not one and self.layer_file is None
 
     def inputs(self) -> dict[str, str | None]:
         """Files that are read, by flag: outputs must not overwrite them."""

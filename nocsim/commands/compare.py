@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from cosa.commands.work import Work
 from cosa.common.errors import InputError
+from cosa.common.options import Options, option
+from cosa.common.parameters import Given, takes
 from cosa.common.terminal import check_output, out, out_lines
+from cosa.experiments.figures import made_text
+from cosa.mappers.registry import every_mapper
+from nocsim.experiments.compare import CANDIDATES, DEFAULT, SIMULATED, Comparison, compare, read_entries
 
 if TYPE_CHECKING:
-    from cosa.model.networks import NetworkLayer
-    from nocsim.experiments.compare import ComparedMapping, Comparison
+    from cosa.experiments.figures import Row
+    from nocsim.options import RunOptions
+
+
+class HowToCompare(Options):
+    """What `nocsim compare` does besides what mappers are told."""
+
+    mappers: str = option(DEFAULT, "Mappers, NAME[:OBJECTIVE[:MODEL]]; ratios are to the first.", metavar="NAME,...")
+    objective: Literal["latency", "energy", "edp", "simulated"] = option(
+        "latency", "What mappers minimise that know it; simulated: the fastest by simulation of a search's best."
+    )
+    simulate: bool = option(False, "Simulate the schedules found.")
+    candidates: int = option(CANDIDATES, "Objective simulated: mappings of each search to choose among.", ge=1)
+    max_cycles: int | None = option(None, "Give a simulation up at this cycle.", ge=1)
+    simulation_time_limit_seconds: float | None = option(
+        None, "Give a simulation up after this time.", unit="seconds", gt=0
+    )
+    workers: int = option(1, "Mappings at a time, each on one processor core.", ge=1, le=1024)
+    timing: bool = option(True, "Report seconds to solution, or leave them out.", off="--no-timing")
+    json_file: str | None = option(None, "Write the result as JSON (- prints it).", flag="--json", metavar="FILE")
+    csv_file: str | None = option(None, "Write the rows as CSV (- prints them).", flag="--csv", metavar="FILE")
+
+    def simulation(self) -> RunOptions | None:
+        """How schedules are simulated, if they are.
+
+        Raises
+        ------
+        InputError: an option would change nothing.
+        """
+        from nocsim.options import RunOptions
+
+        chosen = self.objective == SIMULATED
+        if not chosen and self.candidates != CANDIDATES:
+            allowed = "with --objective simulated"
+            raise InputError("has no effect here", path="candidates", value=self.candidates, allowed=allowed)
+        if chosen or self.simulate:
+            return RunOptions(max_cycles=self.max_cycles, time_limit_seconds=self.simulation_time_limit_seconds)
+        for name in ("max_cycles", "simulation_time_limit_seconds"):
+            if getattr(self, name) is not None:
+                allowed = "with --simulate or --objective simulated"
+                raise InputError("has no effect here", path=name, value=getattr(self, name), allowed=allowed)
+        return None
 
 
 def register(app: typer.Typer) -> None:
@@ -23,210 +67,113 @@ def register(app: typer.Typer) -> None:
     app.command("compare")(compare_command)
 
 
-def compare_command(
-    context: typer.Context,
-    network: Annotated[str | None, typer.Option(metavar="NAME", help="Layer table.")] = None,
-    layer: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME...]", help="Layers of that table; all without this.")
-    ] = None,
-    layer_file: Annotated[str | None, typer.Option(metavar="FILE", help="YAML or JSON file of a layer.")] = None,
-    arch: Annotated[str, typer.Option(metavar="NAME|FILE", help="Packaged architecture, or a file.")] = "simba_4x4",
-    mesh: Annotated[
-        str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
-    ] = None,
-    mappers: Annotated[
-        str, typer.Option(metavar="NAME,NAME...", help="Mappers; ratios are to the first.")
-    ] = "cosa,random,hybrid",
-    objective: Annotated[
-        str, typer.Option(metavar="latency|energy|edp|simulated", help="What the searches minimise.")
-    ] = "latency",
-    simulate: Annotated[bool, typer.Option("--simulate", help="Simulate the schedules found.")] = False,
-    candidates: Annotated[
-        int, typer.Option(metavar="N", help="Objective simulated: mappings of each search to choose among.")
-    ] = 16,
-    max_cycles: Annotated[int | None, typer.Option(metavar="N", help="Give a simulation up at this cycle.")] = None,
-    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give a simulation up then.")] = None,
-    samples: Annotated[int | None, typer.Option(metavar="N", help="Mapper random: valid mappings to draw (5).")] = None,
-    budget_evaluations: Annotated[
-        int | None, typer.Option(metavar="N", help="Searches: stop after so many mappings evaluated.")
-    ] = None,
-    budget_seconds: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Each mapper: stop after this time.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of every mapper.")] = 0,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processor cores.")] = 1,
-    timing: Annotated[
-        bool, typer.Option("--timing/--no-timing", help="Report seconds to solution, or leave them out.")
-    ] = True,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON (- prints it).")
-    ] = None,
-    csv_file: Annotated[
-        str | None, typer.Option("--csv", metavar="FILE", help="Write the mappings as CSV (- prints them).")
-    ] = None,
-) -> int:
-    """Map layers with several mappers; print cycles, energy, simulated cycles, samples and time to solution."""
-    if not 1 <= workers <= 1024:
-        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
-    if not 0 <= seed < 2**31:
-        raise InputError("out of range", source="--seed", value=seed, allowed=f"a whole number from 0 to {2**31 - 1}")
-    if candidates < 1:
-        raise InputError("out of range", source="--candidates", value=candidates, allowed="a whole number >= 1")
-    from cosa.api import find_architecture
-    from cosa.commands.search import budget
+@takes(Work, HowToCompare, owned={one.name: one.options for one in every_mapper()})
+def compare_command(given: Given) -> int:
+    """Map layers with several mappers; print cycles, energy, simulated cycles, samples and time to solution.
+
+    Options of mappers are for those of them that know them.
+    """
     from cosa.common.files import write_atomic
-    from nocsim.experiments.compare import compare
-    from nocsim.experiments.simulated_search import Limit
+    from cosa.common.progress import LayerProgress
 
-    for option, value in (("--max-cycles", max_cycles), ("--time-limit", time_limit)):
-        if value is not None and not value > 0:
-            raise InputError("out of range", source=option, value=value, allowed="> 0")
-
-    names = [name.strip() for name in mappers.split(",")]
-    _check_effect(context, names, simulate, objective)
-    layers = _layers(network, layer, layer_file)
-    architecture = find_architecture(arch)
-    if mesh is not None:
-        architecture = architecture.with_mesh(mesh)
-    for option, file in (("--json", json_file), ("--csv", csv_file)):
+    work, how = given.of(Work), given.of(HowToCompare)
+    asked = given.without(Work, HowToCompare)
+    asked["objective"] = "latency" if how.objective == SIMULATED else how.objective
+    with given.flags():
+        simulation = how.simulation()
+        entries = read_entries([name.strip() for name in how.mappers.split(",")], asked)
+    layers, architecture = work.layers(), work.architecture()
+    for flag, file in (("--json", how.json_file), ("--csv", how.csv_file)):
         if file is not None and file != "-":
-            check_output(option, file, {"--layer-file": layer_file, "--arch": arch})
-    if json_file is not None and csv_file is not None and Path(json_file).resolve() == Path(csv_file).resolve():
-        raise InputError("also what --json writes to", source="--csv", value=csv_file, allowed="another file")
-    line = _Line()
+            check_output(flag, file, work.inputs())
+    if how.json_file and how.csv_file and Path(how.json_file).resolve() == Path(how.csv_file).resolve():
+        raise InputError("also what --json writes to", source="--csv", value=how.csv_file, allowed="another file")
     result = compare(
         layers,
         architecture,
-        names,
-        network=network,
-        objective=objective,
-        budget=budget(samples, budget_evaluations, budget_seconds),
-        seed=seed,
-        workers=workers,
-        simulate=simulate,
-        pool_size=candidates,
-        limit=Limit(max_cycles, time_limit),
-        timing=timing,
-        progress=line,
+        entries,
+        network=work.network,
+        objective=how.objective,
+        simulation=simulation,
+        candidates=how.candidates,
+        workers=how.workers,
+        timing=how.timing,
+        progress=LayerProgress("points"),
     )
-    line.end()
-    if csv_file is not None and csv_file != "-":
-        write_atomic(csv_file, result.csv())
-    if json_file is not None and json_file != "-":
-        result.to_file(json_file)
-    if "-" in (json_file, csv_file):
-        out(result.to_json() if json_file == "-" else result.csv())
+    if how.csv_file is not None and how.csv_file != "-":
+        write_atomic(how.csv_file, result.csv())
+    if how.json_file is not None and how.json_file != "-":
+        result.to_file(how.json_file)
+    if "-" in (how.json_file, how.csv_file):
+        out(result.to_json() if how.json_file == "-" else result.csv())
     else:
         out_lines(text(result))
     if not result.complete:
         return 130
-    return 1 if any(mapping.error for mapping in result.mappings) else 0
-
-
-def _check_effect(context: typer.Context, mappers: list[str], simulate: bool, objective: str) -> None:
-    """InputError for an option on the command line that would change nothing."""
-    from cosa.mappers.registry import SEARCHES
-    from nocsim.experiments.compare import MapperSpec
-
-    names = {MapperSpec.of(mapper).name for mapper in mappers}
-    searches, simulations = names & set(SEARCHES), simulate or objective == "simulated"
-    for name, useful, allowed in (
-        ("samples", "random" in names, "with the mapper random"),
-        ("budget_evaluations", bool(searches), f"with one of the mappers {', '.join(SEARCHES)}"),
-        ("candidates", objective == "simulated", "with --objective simulated"),
-        ("max_cycles", simulations, "with --simulate or --objective simulated"),
-        ("time_limit", simulations, "with --simulate or --objective simulated; of mappers: --budget-seconds"),
-    ):
-        source = context.get_parameter_source(name)
-        if not useful and source is not None and source.name == "COMMANDLINE":
-            option = "--" + name.replace("_", "-")
-            raise InputError("has no effect here", source=option, value=context.params[name], allowed=allowed)
-
-
-def _layers(network: str | None, layer: str | None, layer_file: str | None) -> list[NetworkLayer]:
-    from cosa.model.layer import Layer
-    from cosa.model.networks import NetworkLayer, load_network
-
-    if layer_file is not None:
-        if network is not None or layer is not None:
-            raise InputError("contradicts --network and --layer", source="--layer-file", value=layer_file)
-        return [NetworkLayer(Layer.from_file(layer_file), 1)]
-    if network is None:
-        raise InputError("no layer given", allowed="--network NAME, with --layer NAME or without, or --layer-file FILE")
-    table = load_network(network)
-    if layer is None:
-        return list(table.layers)
-    chosen = [table.find(name.strip()) for name in layer.split(",")]
-    for number, entry in enumerate(chosen):
-        if entry in chosen[:number]:
-            raise InputError("named twice", source="--layer", value=entry.layer.name, allowed="each once")
-    return chosen
-
-
-class _Line:
-    """A line on standard error with what is under way; only on a terminal, only after two seconds."""
-
-    def __init__(self) -> None:
-        self._started, self._shown = time.monotonic(), False
-
-    def __call__(self, layer: str, mapper: str) -> None:
-        if time.monotonic() - self._started > 2 and sys.stderr.isatty():
-            self._shown = True
-            print(f"\r{layer}: {mapper}".ljust(61), end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Wipe the line."""
-        if self._shown:
-            print("\r" + " " * 61 + "\r", end="", file=sys.stderr, flush=True)
+    return 1 if any(row["error"] for row in result.rows) else 0
 
 
 def text(result: Comparison) -> list[str]:
-    """A table for each layer, then the means."""
+    """Who made what, a table for each layer, then the means."""
     from cosa.commands.listing import table
 
-    simulated = any(row.simulated_cycles is not None for row in result.mappings)
-    timed = any(row.seconds is not None for row in result.mappings)
-    proven = any(row.gap is not None for row in result.mappings)
-    header = ["mapper", "cycles", "uJ", "EDP", *(["simulated"] if simulated else []), "ratio"]
-    header += [*(["gap"] if proven else []), "drawn", "valid", *(["s"] if timed else [])]
-    what = {"edp": "energy x cycles"}.get(result.objective, result.objective)
-    lines = [f"{result.architecture}, searches minimise {what}; EDP in uJ x million cycles"]
-    for name in dict.fromkeys(row.layer for row in result.mappings):
-        rows = [row for row in result.mappings if row.layer == name]
-        cells = []
-        for row in rows:
-            if row.cycles is None or row.energy_pj is None or row.energy_delay_pj_cycles is None:
-                cells.append([row.mapper, *["-"] * (len(header) - 1)])
-                continue
-            cell = [
-                row.mapper,
-                f"{row.cycles:,}",
-                *map(_figure, (row.energy_pj / 1e6, row.energy_delay_pj_cycles / 1e12)),
-            ]
-            if simulated:
-                about = "~" if row.extrapolated_share else ""
-                cell.append("-" if row.simulated_cycles is None else f"{about}{row.simulated_cycles:,}")
-            cell.append(_ratio(row.simulated_ratio if simulated else row.ratio))
-            if proven:
-                cell.append("-" if row.gap is None else f"{row.gap:.1%}")
-            cell += ["-" if count is None else f"{count:,}" for count in (row.samples_drawn, row.samples_valid)]
-            cells.append(cell + ([f"{row.seconds:.2f}"] if timed and row.seconds is not None else []))
-        lines += ["", f"{name} (x {rows[0].count})", *table(header, cells)]
+    every: list[Row] = [dict(row) for row in result.rows]
+    columns = _columns(every)
+    width = max(map(len, result.entries))
+    lines = [f"{result.architecture}; EDP in uJ x million cycles, both by Timeloop's counts"]
+    for entry in result.entries:
+        lines.append(f"{entry:{width}}  {made_text([row for row in every if row['entry'] == entry])}")
+    for name in dict.fromkeys(row["layer"] for row in every):
+        rows = [row for row in every if row["layer"] == name]
+        cells = [
+            [row["entry"], *("-" if row["error"] or cell(row) is None else cell(row) for _, cell in columns)]
+            for row in rows
+        ]
+        head = ["mapper", *(head for head, _ in columns)]
+        lines += ["", f"{name} (x {rows[0]['count']})", *table(head, cells)]
         lines += [note for row in rows for note in _notes(row, result.max_cycles)]
-    if len({row.layer for row in result.mappings}) > 1:
+    if len({row["layer"] for row in every}) > 1:
         lines += [
             "",
-            f"geometric means of the ratios to {result.mappers[0]}, each layer once, where both have the figure",
+            f"geometric means of the ratios to {result.entries[0]}, each layer once, where both have the figure",
         ]
+        simulated = any(row["simulated_cycles"] is not None for row in every)
         header = ["mapper", "analytical", "layers", *(["simulated", "layers"] if simulated else [])]
         cells = []
         for mean in result.means:
-            cell = [mean.mapper, _ratio(mean.ratio), str(mean.layers)]
+            cell = [mean.entry, _ratio(mean.ratio), str(mean.layers)]
             cells.append(cell + ([_ratio(mean.simulated_ratio), str(mean.simulated_layers)] if simulated else []))
         lines += table(header, cells)
     if not result.complete:
         lines += ["", "interrupted: the rest is missing"]
     return lines
+
+
+def _columns(rows: list[Row]) -> list[tuple[str, Any]]:
+    """Those of which something is known."""
+    simulated = any(row["simulated_cycles"] is not None for row in rows)
+
+    def plain(name: str, form: str) -> Any:
+        return lambda row: None if row[name] is None else format(row[name], form)
+
+    def cycles(row: Row) -> str | None:
+        about = "~" if row["extrapolated_share"] else ""
+        return None if row["simulated_cycles"] is None else f"{about}{row['simulated_cycles']:,}"
+
+    found: list[tuple[str, Any]] = [
+        ("cycles", plain("timeloop_cycles", ",")),
+        ("uJ", lambda row: row["energy_pj"] and _figure(row["energy_pj"] / 1e6)),
+        ("EDP", lambda row: row["timeloop_edp_pj_cycles"] and _figure(row["timeloop_edp_pj_cycles"] / 1e12)),
+        ("simulated", cycles),
+        ("ratio", plain("simulated_ratio" if simulated else "ratio", ".2f")),
+        ("bound", plain("bound", ",.6g")),
+        ("gap", plain("gap", ".1%")),
+        ("drawn", plain("samples_drawn", ",")),
+        ("valid", plain("samples_valid", ",")),
+        ("s", plain("schedule_seconds", ".2f")),
+    ]
+    always = ("cycles", "uJ", "EDP", "ratio", "drawn", "valid")
+    return [(head, cell) for head, cell in found if head in always or any(cell(row) is not None for row in rows)]
 
 
 def _ratio(value: float | None) -> str:
@@ -238,15 +185,16 @@ def _figure(value: float) -> str:
     return f"{value:,.1f}" if value >= 10 else f"{value:.3g}"
 
 
-def _notes(row: ComparedMapping, max_cycles: int | None) -> Iterator[str]:
+def _notes(row: Row, max_cycles: int | None) -> Iterator[str]:
     """What the figures of a mapping do not say."""
-    if row.error:
-        yield f"{row.mapper}: {row.error}"
-    if row.stopped_by in ("time", "interrupted"):
-        yield f"{row.mapper}: stopped by {row.stopped_by}"
-    if row.extrapolated_share:
-        yield f"{row.mapper}: simulation extrapolated, {row.extrapolated_share:.1%} of the cycles"
-    if row.bound_cycles is not None and row.simulated_cycles is None:
-        above = max_cycles is not None and row.bound_cycles > max_cycles
+    name = row["entry"]
+    if row["error"]:
+        yield f"{name}: {row['error']}"
+    if row["stopped_by"] in ("time", "interrupted"):
+        yield f"{name}: stopped by {row['stopped_by']}"
+    if row["extrapolated_share"]:
+        yield f"{name}: simulation extrapolated, {row['extrapolated_share']:.1%} of the cycles"
+    if row["ended"] and row["simulated_cycles"] is None:
+        above = max_cycles is not None and row["bound_cycles"] > max_cycles
         how = "not simulated: its bound is above --max-cycles" if above else "simulation given up"
-        yield f"{row.mapper}: {how} (at least {row.bound_cycles:,} cycles)"
+        yield f"{name}: {how} (at least {row['at_least_cycles']:,} cycles)"

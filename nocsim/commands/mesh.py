@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cosa.common.errors import InputError
+from cosa.common.options import Options, option
+from cosa.common.parameters import Given, takes
 from cosa.common.terminal import check_output, out
 from cosa.model.noc import parse_mesh
 
@@ -22,10 +24,42 @@ Fifo = Annotated[int, typer.Option(metavar="FLITS", help="Depth of each router's
 Reservation = Annotated[
     int, typer.Option(metavar="FLITS", help="Free places a multicast head needs in every FIFO it forks into.")
 ]
-Heat = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Busy share of every link: a picture (.png .svg .pdf) or a table (.csv)."),
-]
+HEAT_HELP = "Busy share of every link: a picture (.png .svg .pdf) or a table (.csv)."
+Heat = Annotated[str | None, typer.Option(metavar="FILE", help=HEAT_HELP)]
+
+
+class HowToLoad(Options):
+    """What `nocsim traffic` loads the mesh with, and what it writes; ranges are checked by what takes them."""
+
+    pattern: str | None = option(
+        None, "uniform, transpose, bitcomp, bitrev, shuffle, tornado, neighbor, hotspot or multicast.", metavar="NAME"
+    )
+    mesh: str = option("8x8", "Size of the mesh in routers.", metavar="COLUMNSxROWS")
+    rate: float = option(0.1, "Offered load in flits/node/cycle, up to 1.", metavar="LOAD")
+    packet_flits: int = option(5, "Length of every packet, header flit included.", flag="--flits", metavar="FLITS")
+    cycles: int = option(100_000, "Warm-up and measurement together.", metavar="CYCLES")
+    warmup_cycles: int | None = option(
+        None, "Cycles before the measurement; default a fifth of --cycles.", flag="--warmup", metavar="CYCLES"
+    )
+    seed: int = option(1, "Of the random numbers.", metavar="NUMBER")
+    fifo_flits: int = option(7, "Depth of each router's output FIFOs.", flag="--fifo", metavar="FLITS")
+    reservation_flits: int = option(
+        5, "Free places a multicast head needs in every FIFO it forks into.", flag="--reservation", metavar="FLITS"
+    )
+    hot_node: int | None = option(None, "hotspot: the hot node; default the one in the middle.", metavar="NODE")
+    hot_share: float = option(0.2, "hotspot: share of packets that go there.", metavar="SHARE")
+    destinations: int = option(4, "multicast: destinations of each packet.", metavar="NODES")
+    sweep: str | None = option(
+        None, "Run at each of these loads and draw the latency curve.", metavar="FIRST:LAST:STEP"
+    )
+    output: str | None = option(
+        None, "Picture of the sweep; the table goes beside it (.csv).", flag="--output,-o", metavar="FILE"
+    )
+    json_file: str | None = option(None, "Write the result as JSON (- prints it).", flag="--json", metavar="FILE")
+    heat: str | None = option(None, HEAT_HELP, metavar="FILE")
+
+
+_OF_TRAFFIC = ("packet_flits", "cycles", "warmup_cycles", "seed", "fifo_flits", "reservation_flits")
 
 
 def register(app: typer.Typer) -> None:
@@ -107,42 +141,8 @@ def replay_command(
         raise SimulationError(f"deadlock after cycle {summary.deadlock.cycle}: {missing}")
 
 
-def traffic_command(
-    pattern: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="uniform, transpose, bitcomp, bitrev, shuffle, tornado, neighbor, hotspot or multicast.",
-        ),
-    ],
-    mesh: Mesh = "8x8",
-    rate: Annotated[float, typer.Option(metavar="LOAD", help="Offered load in flits/node/cycle, up to 1.")] = 0.1,
-    flits: Annotated[int, typer.Option(metavar="FLITS", help="Length of every packet, header flit included.")] = 5,
-    cycles: Annotated[int, typer.Option(metavar="CYCLES", help="Warm-up and measurement together.")] = 100_000,
-    warmup: Annotated[
-        int | None, typer.Option(metavar="CYCLES", help="Cycles before the measurement; default a fifth of --cycles.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Of the random numbers.")] = 1,
-    fifo: Fifo = 7,
-    reservation: Reservation = 5,
-    hot_node: Annotated[
-        int | None, typer.Option(metavar="NODE", help="hotspot: the hot node; default the one in the middle.")
-    ] = None,
-    hot_share: Annotated[float, typer.Option(metavar="SHARE", help="hotspot: share of packets that go there.")] = 0.2,
-    destinations: Annotated[int, typer.Option(metavar="NODES", help="multicast: destinations of each packet.")] = 4,
-    sweep: Annotated[
-        str | None,
-        typer.Option(metavar="FIRST:LAST:STEP", help="Run at each of these loads and draw the latency curve."),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Picture of the sweep; the table goes beside it (.csv)."),
-    ] = None,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON (- prints it).")
-    ] = None,
-    heat: Heat = None,
-) -> None:
+@takes(HowToLoad)
+def traffic_command(given: Given) -> None:
     """Load the mesh with synthetic traffic: offered and accepted load, latency, hops, link load.
 
     Every local endpoint creates packets at random (a Bernoulli process of rate LOAD / FLITS packets a cycle) and queues
@@ -167,52 +167,49 @@ def traffic_command(
     from nocsim.traffic.report import text
     from nocsim.traffic.synthetic import Traffic
 
-    topology = Topology(*_mesh(mesh))
-    _check_router(fifo, reservation)
-    chosen = Pattern(pattern, topology, hot_node=hot_node, hot_share=hot_share, destinations=destinations)  # type: ignore[arg-type]
-    if chosen.multicast and flits > reservation:
-        _warn(f"multicasts of {flits} flits are longer than the reservation of {reservation}: the mesh can deadlock")
-    if json_file not in (None, "-"):
-        check_output("--json", json_file, {})
-    options = {
-        "packet_flits": flits,
-        "cycles": cycles,
-        "warmup_cycles": warmup,
-        "seed": seed,
-        "fifo_flits": fifo,
-        "reservation_flits": reservation,
-    }
-    if sweep is not None:
-        if heat is not None:
-            raise InputError(
-                "a sweep has no single heat picture", source="--heat", value=heat, allowed="without --sweep"
-            )
-        _sweep(chosen, sweep, options, output, json_file)
+    how = given.of(HowToLoad)
+    if how.pattern is None:
+        raise InputError("missing", source="--pattern", allowed=str(HowToLoad.model_fields["pattern"].description))
+    topology = Topology(*_mesh(how.mesh))
+    _check_router(how.fifo_flits, how.reservation_flits)
+    places: Any = {"hot_node": how.hot_node, "hot_share": how.hot_share, "destinations": how.destinations}
+    chosen = Pattern(how.pattern, topology, **places)  # type: ignore[arg-type]
+    if chosen.multicast and how.packet_flits > how.reservation_flits:
+        _warn(
+            f"multicasts of {how.packet_flits} flits are longer than the reservation of {how.reservation_flits}: "
+            "the mesh can deadlock"
+        )
+    if how.json_file not in (None, "-"):
+        check_output("--json", how.json_file, {})
+    options: dict[str, Any] = {name: getattr(how, name) for name in _OF_TRAFFIC}
+    if how.sweep is not None:
+        if how.heat is not None:
+            message = "a sweep has no single heat picture"
+            raise InputError(message, source="--heat", value=how.heat, allowed="without --sweep")
+        _sweep(chosen, how.sweep, options, how.output, how.json_file)
         return
-    if output is not None:
-        raise InputError("nothing to draw", source="--output", value=output, allowed="together with --sweep")
-    if heat is not None:
-        check_heat_option(heat, {})
-    traffic = Traffic(chosen, rate, **options)  # type: ignore[arg-type]
+    if how.output is not None:
+        raise InputError("nothing to draw", source="--output", value=how.output, allowed="together with --sweep")
+    if how.heat is not None:
+        check_heat_option(how.heat, {})
+    traffic = Traffic(chosen, how.rate, **options)
     result = traffic.run()
-    if json_file == "-":
+    if how.json_file == "-":
         out(result.to_json())
     else:
         out(text(result))
-    if json_file not in (None, "-"):
-        result.to_file(json_file)
-        out(f"written to {json_file}\n")
-    if heat is not None:
+    if how.json_file not in (None, "-"):
+        result.to_file(how.json_file)
+        out(f"written to {how.json_file}\n")
+    if how.heat is not None:
         title = f"{result.pattern}, {result.mesh} mesh, {result.accepted:.3f} flits/node/cycle accepted"
-        traffic.heat.save(heat, title=title)
-        if json_file != "-":
-            out(f"link heat written to {heat}\n")
+        traffic.heat.save(how.heat, title=title)
+        if how.json_file != "-":
+            out(f"link heat written to {how.heat}\n")
     _end_if_deadlocked([result])
 
 
-def _sweep(
-    pattern: Pattern, rates: str, options: dict[str, int | None], output: str | None, json_file: str | None
-) -> None:
+def _sweep(pattern: Pattern, rates: str, options: dict[str, Any], output: str | None, json_file: str | None) -> None:
     """Run a pattern at each rate; picture, table, and if wanted the results as JSON."""
     import json
 

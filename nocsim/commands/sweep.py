@@ -32,7 +32,8 @@ def sweep_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many points and how long, and run none.")] = False,
 ) -> int:
     """Schedule, evaluate and simulate every point of a sweep; what is finished stays finished."""
-    from nocsim.experiments.sweep.run import require_workers, run_sweep
+    from cosa.common.pool import require_workers
+    from nocsim.experiments.sweep.run import run_sweep
     from nocsim.experiments.sweep.spec import load_sweep
 
     require_workers(workers, "--workers")

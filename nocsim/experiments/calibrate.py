@@ -19,8 +19,8 @@ import numpy.typing as npt
 from cosa.analytical.constants import Constants, Fit, FitRun
 from cosa.analytical.least_squares import nonnegative_least_squares
 from cosa.common.errors import CosaError, InputError
+from cosa.common.pool import call_all, opened
 from cosa.common.version import version
-from cosa.common.worker_pool import call_all, worker_processes
 from cosa.mip.objective import Weights
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
@@ -166,18 +166,18 @@ def simulated(
     architecture.require_noc()
     architecture.require_dram()
     if runs < LEAST_RUNS:
-        raise InputError("too few to fit", source="--runs", value=runs, allowed=f"at least {LEAST_RUNS}")
+        raise InputError("too few to fit", path="runs", value=runs, allowed=f"at least {LEAST_RUNS}")
     rng = random.Random(seed)
     layers = [benchmark_layer(rng, number) for number in range(-(-runs // _RUNS_A_LAYER))]
     jobs = [(layers[run // _RUNS_A_LAYER], architecture, run % _RUNS_A_LAYER, rng.random()) for run in range(runs)]
     found: dict[str, Sample] = {}
-    with worker_processes(workers) as pool:
+    with opened(workers) as pool:
         for number, sample in enumerate(call_all(pool, _sample, jobs), start=1):
             found.setdefault(sample.schedule_hash, sample)
             if progress is not None:
                 progress(number, runs)
     if len(found) < _LEAST_DISTINCT:
-        raise InputError(f"only {len(found)} distinct schedules", source="--runs", value=runs, allowed="more runs")
+        raise InputError(f"only {len(found)} distinct schedules", path="runs", value=runs, allowed="more runs")
     return list(found.values())
 
 
@@ -265,9 +265,10 @@ def _neighbour(model: Any, point: Any, rng: random.Random) -> Any:
 
 def published_schedule(layer: Layer, architecture: Architecture, weights: Weights | None) -> Schedule:
     """The schedule of the published program."""
-    from cosa.api import schedule
+    from cosa.mappers.published import PublishedOptions
+    from cosa.mappers.registry import candidates
 
-    return schedule(layer, architecture, objective="cosa", weights=weights, time_limit_seconds=_SOLVE_SECONDS)
+    return candidates(layer, architecture, PublishedOptions(weights=weights, time_limit_seconds=_SOLVE_SECONDS))[0]
 
 
 def simulated_cycles(schedule: Schedule) -> int:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from cosa.analytical.constants import Constants
+from cosa.common.options import option
+from cosa.common.pool import require_workers
+from cosa.mappers.program import ProgramOptions
+from cosa.mappers.published import PublishedOptions
+from cosa.mappers.registry import MapperOptions
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule
-from nocsim.experiments.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
+from nocsim.experiments.pipeline import SimulatedPoint
+from nocsim.experiments.portfolio_search import Judge, Portfolio, SearchOptions, chosen_variants, run_portfolio
+from nocsim.options import RunOptions
 
 VARIANTS = ("network", "short_steps", "long_steps", "few_reloads", "loads_only", "analytical", "published")
 """Objectives: the network model, with cycles a step a third as heavy, or 30 at least, with reloads of partial sums four
@@ -20,30 +28,37 @@ times as heavy, the largest load alone; the analytical model's latency; the publ
 _STEP_FACTOR, _RELOAD_FACTOR = 3.0, 4.0
 
 
+def read_constants(value: Any) -> Any:
+    """Weights of the network model from a file, or themselves."""
+    return Constants.from_file(value) if isinstance(value, str | Path) else value
+
+
+class PortfolioOptions(SearchOptions):
+    """Of a portfolio on the exact simulator."""
+
+    constants: Annotated[Constants | None, BeforeValidator(read_constants)] = option(
+        None, "Weights of the model's prediction, in its variants and for the ranking."
+    )
+
+
 def portfolio(
     layer: Layer | str | Path,
     architecture: Architecture | str | Path = "simba_4x4",
+    options: PortfolioOptions | None = None,
     *,
-    variants: Sequence[str] = VARIANTS,
-    constants: Constants | str | Path | None = None,
-    keep: int = 3,
-    gap: float = 0.05,
-    time_limit_seconds: float = 60.0,
-    seed: int = 0,
     workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
+    **given: Any,
 ) -> Portfolio:
     """The best of several schedules of a layer on the exact simulator.
 
     Parameters
     ----------
     layer, architecture: as `cosa.schedule` takes them.
-    variants: objectives to solve, names of `VARIANTS`.
-    constants: of the network model, in its variants and for the prediction (None: the defaults).
-    keep: how many of the distinct schedules, by predicted cycles, are placed in every way and run.
-    gap, time_limit_seconds: of each solve. Rounds end most solves; where time does,
-        another run may find another schedule.
-    seed: of the solver.
+    options: or by name, as `given`: `variants`, objectives to solve, names of `VARIANTS`; `constants` of the network
+        model, in its variants and for the prediction (a file, too); `keep`, how many of the distinct schedules, by
+        predicted cycles, are placed in every way and run; `gap`, `time_limit_seconds`, `seed` of each solve. Rounds end
+        most solves; where time does, another run may find another schedule.
     workers: processes at a time; any number gives the same result.
     progress: called with what is done (``solved`` or ``simulated``), how many are, and of how many.
 
@@ -53,24 +68,18 @@ def portfolio(
     InfeasibleError: the layer does not fit.
     SolverError: no variant has an answer in time.
     """
-    from cosa.api import find_architecture, find_constants, find_layer
+    from cosa.api import find_architecture, find_layer
 
+    require_workers(workers)
     found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
     found_architecture.require_noc()
     found_architecture.require_dram()
-    weights = find_constants(constants) or Constants()
-    assert isinstance(weights, Constants)
+    how = (options or PortfolioOptions()).with_(**given)
+    constants = how.constants or Constants()
+    variants = chosen_variants(_variants(how, constants), how.variants)
+    judge = _simulator(constants)
     return run_portfolio(
-        found_layer,
-        found_architecture,
-        chosen_variants(_options(weights), variants),
-        _simulator(weights),
-        keep=keep,
-        gap=gap,
-        time_limit_seconds=time_limit_seconds,
-        seed=seed,
-        workers=workers,
-        progress=progress,
+        found_layer, found_architecture, variants, judge, keep=how.keep, workers=workers, progress=progress
     )
 
 
@@ -78,38 +87,42 @@ def _simulator(constants: Constants) -> Judge:
     """The exact simulator, after the network model's prediction."""
     from cosa.analytical.batch import MappingBatch
     from cosa.analytical.network_batch import NetworkEvaluator
-    from nocsim.experiments.simulated_search import Limit, machine_bound, simulate_all
+    from nocsim.experiments.simulated_search import machine_bound
 
     def predict(schedule: Schedule) -> float:
         evaluator = NetworkEvaluator(schedule.padded_layer, schedule.architecture)
         loads = evaluator.loads(MappingBatch.of([schedule.nest]))
         return float(evaluator.predicted_cycles(loads, constants)[0])
 
-    def run(schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None, most: int | None) -> list[int | None]:
-        ends = simulate_all(schedules, pool, Limit(max_cycles=most, exact=True))
-        return [end.cycles if end else None for end in ends]
+    def point(schedule: Schedule, most: int | None) -> SimulatedPoint:
+        return SimulatedPoint(
+            layer=schedule.layer,
+            architecture=schedule.architecture,
+            schedule=schedule,
+            simulation=RunOptions(max_cycles=most, exact=True),
+        )
 
-    return Judge("simulator", predict, machine_bound, run)
+    return Judge("simulator", predict, lambda schedule: machine_bound(schedule).cycles, point)
 
 
-def _options(constants: Constants) -> dict[str, dict[str, Any]]:
-    """What `cosa.schedule` takes for each variant."""
+def _variants(options: SearchOptions, constants: Constants) -> dict[str, MapperOptions]:
+    """Options of the mapper of each variant."""
+
+    def program(weights: Constants | None, model: str = "network") -> MapperOptions:
+        return ProgramOptions.of(options.common() | {"model": model, "constants": weights})
+
+    def network(**changes: float) -> MapperOptions:
+        return program(constants.model_copy(update=changes))
+
     steps, reloads = constants.cycles_per_step, constants.reloads
-
-    def weighted(weights: Constants) -> dict[str, Any]:
-        return {"objective": "latency", "model": "network", "constants": weights}
-
-    def network(**changes: float) -> dict[str, Any]:
-        return weighted(constants.model_copy(update=changes))
-
-    known: dict[str, dict[str, Any]] = {
+    known = {
         "network": network(),
         "short_steps": network(cycles_per_step=steps / _STEP_FACTOR),
         "long_steps": network(cycles_per_step=max(steps, 10.0) * _STEP_FACTOR),
         "few_reloads": network(reloads=max(reloads, 0.1) * _RELOAD_FACTOR),
-        "loads_only": weighted(constants.floor_alone()),
-        "analytical": {"objective": "latency", "model": "analytical"},
-        "published": {"objective": "cosa"},
+        "loads_only": program(constants.floor_alone()),
+        "analytical": program(None, "analytical"),
+        "published": PublishedOptions.of(options.published()),
     }
     assert tuple(known) == VARIANTS
     return known

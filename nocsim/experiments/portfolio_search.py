@@ -9,28 +9,62 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from cosa.common.errors import CosaError, InputError, SolverError, nearest_of
 from cosa.common.files import FileModel, Model
+from cosa.common.options import Options, option
+from cosa.common.pool import Pool, opened
 from cosa.common.version import version
-from cosa.common.worker_pool import call_all, worker_processes
+from cosa.experiments.pipeline import Outcome, Point, Trial, require_done, run, run_points, schedule
+from cosa.mappers.registry import Gap, MapperOptions, Seconds, Seed
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Provenance, Schedule
 
-_ROUNDS = 2
+WAVE = 4
+"""Runs that know the same best so far, on any number of workers: so the result does not depend on them."""
+
+ROUNDS = 2
 """Of solving and tightening. What they leave open is less than the prediction is off."""
+
+PUBLISHED_GAP = 1e-4
+"""Of logarithms."""
 
 _POLISH_STEPS = 4
 """From neighbour to neighbour at the end, where runs are cheap."""
 
-_PUBLISHED_GAP = 1e-4
-"""Of logarithms."""
 
-Outcome = Literal["simulated", "stopped", "skipped"]
+def _read_names(value: Any) -> Any:
+    """Names from a list, or from a text with commas."""
+    return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else tuple(value)
+
+
+class SearchOptions(Options):
+    """Of a portfolio: what is solved, for how long, and what of it is run."""
+
+    variants: Annotated[tuple[str, ...] | None, BeforeValidator(_read_names)] = option(
+        None, "Variants to solve, separated by commas.", metavar="NAMES"
+    )
+    keep: int = option(3, "Schedules to place in every way and run.", ge=1, le=100)
+    gap: Gap = option(0.05, "Gap at which a solve ends.", metavar="RATIO")
+    time_limit_seconds: Seconds = option(60.0, "Time of each solve; rounds end most of them.", unit="seconds")
+    seed: Seed = option(0, "Seed of the solver.")
+
+    def common(self) -> dict[str, Any]:
+        """What all solves of programs on a model of the machine have."""
+        shared = {name: getattr(self, name) for name in ("gap", "time_limit_seconds", "seed")}
+        return shared | {"rounds": ROUNDS, "settle_ties": False}
+
+    def published(self) -> dict[str, Any]:
+        """What solves of the published program have."""
+        return {"gap": PUBLISHED_GAP, "time_limit_seconds": self.time_limit_seconds, "seed": self.seed}
+
+
+RunOutcome = Literal["simulated", "stopped", "skipped"]
 
 
 class Candidate(Model):
@@ -42,7 +76,7 @@ class Candidate(Model):
     placement: str
     predicted_cycles: float
     bound_cycles: int
-    outcome: Outcome
+    outcome: RunOutcome
     simulated_cycles: int | None
 
 
@@ -79,23 +113,36 @@ class Portfolio:
     result: PortfolioResult
 
 
-RunAll = Callable[[Sequence[Schedule], ProcessPoolExecutor | None, int | None], list[int | None]]
-"""Cycles of schedules; None where a run has taken more than the last argument."""
-
-
 @dataclass(frozen=True)
 class Judge:
     """What chooses among schedules. `model`: what a schedule says chose it; `predict`: cycles by which they are ranked
-    before; `bound`: cycles that no run of a schedule is below; `run`: cycles of each. `ranks_by_runs`: runs are cheap,
-    so those that are placed in every way are the best of all as solved, not the best by prediction; `neighbours`:
-    schedules near one that are worth a run, tried at last for as long as one of them is better."""
+    before; `bound`: cycles that no run of a schedule is below; `point`: what runs it, up to so many cycles, and has the
+    figure `simulated_cycles`. `ranks_by_runs`: runs are cheap, so those that are placed in every way are the best of
+    all as solved, not the best by prediction; `neighbours`: schedules near one that are worth a run, tried at last for
+    as long as one of them is better."""
 
     model: str
     predict: Callable[[Schedule], float]
     bound: Callable[[Schedule], int]
-    run: RunAll
+    point: Callable[[Schedule, int | None], Point]
     ranks_by_runs: bool = False
     neighbours: Callable[[Schedule], list[Schedule]] | None = None
+
+    def run(self, schedules: Sequence[Schedule], pool: Pool, most: int | None) -> list[int | None]:
+        """Cycles of schedules; None where a run has taken more than `most`."""
+        found: dict[int, int | None] = {}
+        for number, outcome in run_points([self.point(one, most) for one in schedules], pool=pool):
+            require_done(outcome)
+            found[number] = outcome["figures"]["simulated_cycles"]
+        return [found[number] for number in range(len(schedules))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Solve(Point):
+    """A variant: scheduled, and no more."""
+
+    def run(self) -> Outcome:
+        return run(Trial(self), (schedule,), {})
 
 
 @dataclass(frozen=True)
@@ -113,15 +160,13 @@ class _Runs:
     """Simulations so far, and the best of them."""
 
     judge: Judge
-    pool: ProcessPoolExecutor | None
+    pool: Pool
     progress: Callable[[str, int, int], None] | None
     best: tuple[_Try, int] | None = None
     candidates: list[Candidate] = field(default_factory=list)
 
     def run(self, tries: Sequence[_Try]) -> None:
         """Simulate in order, wave by wave."""
-        from nocsim.experiments.simulated_search import WAVE
-
         for first in range(0, len(tries), WAVE):
             most = None if self.best is None else self.best[1]
             wave = tries[first : first + WAVE]
@@ -159,7 +204,7 @@ class _Runs:
 
         return sorted(tries, key=rank)
 
-    def _note(self, one: _Try, outcome: Outcome, cycles: int | None) -> None:
+    def _note(self, one: _Try, outcome: RunOutcome, cycles: int | None) -> None:
         from nocsim.experiments.placements import layout
 
         self.candidates.append(
@@ -178,13 +223,10 @@ class _Runs:
 def run_portfolio(
     layer: Layer,
     architecture: Architecture,
-    options: Mapping[str, dict[str, Any]],
+    variants: Mapping[str, MapperOptions],
     judge: Judge,
     *,
     keep: int,
-    gap: float,
-    time_limit_seconds: float,
-    seed: int,
     workers: int,
     progress: Callable[[str, int, int], None] | None = None,
     fine: Callable[[Schedule], None] | None = None,
@@ -193,32 +235,30 @@ def run_portfolio(
 
     Parameters
     ----------
-    options: of `cosa.mappers.machine.map_layer` (objective cosa: of `cosa_mip.map_layer`), by name of the variant.
+    variants: options of mappers, by name of the variant.
     fine: raises a `SolverError` for an answer that must not be taken.
     """
     from cosa.model.validity import require_room
 
-    if keep < 1:
-        raise InputError("out of range", source="--keep", value=keep, allowed="at least 1")
-    if workers < 1:
-        raise InputError("out of range", source="--workers", value=workers, allowed="at least 1")
     require_room(layer, architecture)
-    with worker_processes(workers) as pool:
-        common = {"gap": gap, "time_limit_seconds": time_limit_seconds, "seed": seed}
-        jobs = [(layer, architecture, one | common) for one in options.values()]
+    names = list(variants)
+    points = [_Solve(layer=layer, architecture=architecture, options=options) for options in variants.values()]
+    with opened(workers) as pool:
         answers: dict[str, Schedule] = {}
         unsolved: dict[str, str] = {}
-        for name, answer in zip(options, call_all(pool, _solve, jobs), strict=True):
+        for number, outcome in run_points(points, pool=pool):
             try:
-                if isinstance(answer, str):
-                    raise SolverError(answer)
+                require_done(outcome)
+                answer = points[number].schedule_of(outcome)
                 if fine is not None:
                     fine(answer)
-                answers[name] = answer
+                answers[names[number]] = answer
             except SolverError as error:
-                unsolved[name] = str(error)
+                unsolved[names[number]] = str(error)
             if progress is not None:
-                progress("solved", len(answers) + len(unsolved), len(options))
+                progress("solved", len(answers) + len(unsolved), len(names))
+        answers = {name: answers[name] for name in names if name in answers}
+        unsolved = {name: unsolved[name] for name in names if name in unsolved}
         if not answers:
             raise SolverError(f"no variant has an answer: {'; '.join(f'{n}: {text}' for n, text in unsolved.items())}")
         distinct = _distinct(answers, judge)
@@ -237,34 +277,22 @@ def run_portfolio(
     return _result(runs, answers, unsolved, len(distinct), max(floors, default=None))
 
 
-def chosen_variants(known: Mapping[str, dict[str, Any]], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Options of the variants of these names.
+def chosen_variants(known: Mapping[str, MapperOptions], names: Sequence[str] | None) -> dict[str, MapperOptions]:
+    """Options of the variants of these names (None: all).
 
     Raises
     ------
     InputError: there is no such variant, or none is named.
     """
+    if names is None:
+        return dict(known)
     for name in names:
         if name not in known:
-            nearest = nearest_of(name, list(known))
-            raise InputError(
-                "no such variant", source="--variants", value=name, allowed=", ".join(known), nearest=nearest
-            )
+            allowed, nearest = ", ".join(known), nearest_of(name, list(known))
+            raise InputError("no such variant", path="variants", value=name, allowed=allowed, nearest=nearest)
     if not names:
-        raise InputError("empty", source="--variants", value="", allowed=", ".join(known))
+        raise InputError("empty", path="variants", value="", allowed=", ".join(known))
     return {name: known[name] for name in known if name in names}
-
-
-def _solve(layer: Layer, architecture: Architecture, options: dict[str, Any]) -> Schedule | str:
-    """A schedule, or why there is none in time."""
-    from cosa.mappers import cosa_mip, machine
-
-    try:
-        if options["objective"] == "cosa":
-            return cosa_mip.map_layer(layer, architecture, **options | {"gap": _PUBLISHED_GAP})
-        return machine.map_layer(layer, architecture, **{"rounds": _ROUNDS, "settle_ties": False} | options)
-    except SolverError as error:
-        return str(error)
 
 
 def _distinct(answers: dict[str, Schedule], judge: Judge) -> list[_Try]:

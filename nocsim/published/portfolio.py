@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from cosa.analytical.constants import PublishedConstants
-from cosa.common.errors import InputError, SolverError
+from cosa.common.errors import SolverError
+from cosa.common.options import option
+from cosa.common.pool import require_workers
+from cosa.experiments.pipeline import Outcome, Point
+from cosa.mappers.program import ProgramOptions
+from cosa.mappers.published import PublishedOptions
+from cosa.mappers.registry import Gap, MapperOptions
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer
 from cosa.model.schedule import Loop, Schedule
-from nocsim.experiments.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
+from nocsim.experiments.portfolio_search import Judge, Portfolio, SearchOptions, chosen_variants, run_portfolio
 
 PUBLISHED_VARIANTS: dict[str, dict[str, float]] = {
     "machine": {},
@@ -43,30 +51,49 @@ VARIANTS = (*PUBLISHED_VARIANTS, "published", "true_footprints")
 """Those of the machine, and the published program, as published and with true footprints."""
 
 
-def replayed_cycles(text: str) -> int:
-    """Cycles of a schedule (its JSON) on the published simulator, with DRAMSim2 if its architecture has a DRAM."""
+def _read_constants(value: Any) -> Any:
+    return PublishedConstants.from_file(value) if isinstance(value, str | Path) else value
+
+
+class PublishedPortfolioOptions(SearchOptions):
+    """Of a portfolio on the published simulator."""
+
+    keep: int = option(4, "Schedules, by replayed cycles, to place in every way.", ge=1, le=100)
+    gap: Gap = option(0.02, "Gap at which a solve ends.", metavar="RATIO")
+    constants: Annotated[PublishedConstants | None, BeforeValidator(_read_constants)] = option(
+        None, "Weights of the model's prediction, in its variants and for the ranking."
+    )
+    physical_only: bool = option(True, "Leave out what gains from its generator's gaps.", off="--any-loops")
+
+
+def replayed_cycles(schedule: Schedule) -> int:
+    """Cycles of a schedule on the published simulator, with DRAMSim2 if its architecture has a DRAM."""
     from nocsim.published.generator import PublishedDataflow
     from nocsim.published.replay import replay_transactions
 
-    schedule = Schedule.model_validate_json(text)
     columns, rows = schedule.architecture.fanout(schedule.architecture.mesh_level)
     memory = "none" if schedule.architecture.dram is None else "dramsim2"
     return replay_transactions(list(PublishedDataflow(schedule).transactions()), columns, rows + 1, memory).total_cycles
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReplayedPoint(Point):
+    """A schedule that is given, replayed."""
+
+    def run(self) -> Outcome:
+        """Its cycles."""
+        assert self.schedule is not None
+        return Outcome(figures={"simulated_cycles": replayed_cycles(self.schedule)})
+
+
 def published_portfolio(
     layer: Layer | str | Path,
     architecture: Architecture | str | Path = "cosa2021",
+    options: PublishedPortfolioOptions | None = None,
     *,
-    variants: Sequence[str] = VARIANTS,
-    constants: PublishedConstants | str | Path | None = None,
-    physical_only: bool = True,
-    keep: int = 4,
-    gap: float = 0.02,
-    time_limit_seconds: float = 60.0,
-    seed: int = 0,
     workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
+    **given: Any,
 ) -> Portfolio:
     """The best of several schedules of a layer when their transactions are replayed as the published simulator does.
 
@@ -74,26 +101,25 @@ def published_portfolio(
     ----------
     layer: as `cosa.schedule` takes it.
     architecture: the published machine; without a DRAM its port never waits.
-    variants: names of `VARIANTS` to solve.
-    constants: of the prediction (None: the defaults).
-    physical_only: without schedules that gain from what the generator leaves out.
-    keep: how many of the schedules, by replayed cycles, are placed in every way.
-    gap, time_limit_seconds, seed, workers, progress: as for `nocsim.portfolio`.
+    options: or by name, as `given`: `variants`, names of `VARIANTS`; `constants` of the prediction; `physical_only`,
+        without schedules that gain from what the generator leaves out; `keep`, how many of the schedules, by replayed
+        cycles, are placed in every way; `gap`, `time_limit_seconds`, `seed` of each solve.
+    workers, progress: as for `nocsim.portfolio`.
 
     Raises
     ------
     As `nocsim.portfolio`.
     """
     from cosa.analytical.published_machine import published_rules, require_published
-    from cosa.api import find_architecture, find_constants, find_layer
+    from cosa.api import find_architecture, find_layer
     from cosa.model.mapping_rules import MappingRules
 
+    require_workers(workers)
     found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
     require_published(found_layer, found_architecture)
-    weights = find_constants(constants, "published-machine") or PublishedConstants()
-    if not isinstance(weights, PublishedConstants):
-        raise InputError("of another model", source="--constants", path="kind", value=weights.kind)
-    rules = published_rules(MappingRules(), found_architecture, physical_only)
+    how = (options or PublishedPortfolioOptions()).with_(**given)
+    constants = how.constants or PublishedConstants()
+    rules = published_rules(MappingRules(), found_architecture, how.physical_only)
 
     def require_fine(schedule: Schedule) -> None:
         if broken := rules.broken(found_architecture, schedule.nest):
@@ -102,35 +128,28 @@ def published_portfolio(
     return run_portfolio(
         found_layer,
         found_architecture,
-        chosen_variants(_options(weights, physical_only), variants),
-        _replay(weights, physical_only),
-        keep=keep,
-        gap=gap,
-        time_limit_seconds=time_limit_seconds,
-        seed=seed,
+        chosen_variants(_variants(how, constants), how.variants),
+        _replay(constants, how.physical_only),
+        keep=how.keep,
         workers=workers,
         progress=progress,
-        fine=require_fine if physical_only else None,
+        fine=require_fine if how.physical_only else None,
     )
 
 
-def _options(constants: PublishedConstants, physical_only: bool) -> dict[str, dict[str, Any]]:
-    """Options of every variant's solve; the bound is proven once."""
-    found: dict[str, dict[str, Any]] = {}
+def _variants(options: PublishedPortfolioOptions, constants: PublishedConstants) -> dict[str, MapperOptions]:
+    """Options of the mapper of each variant; the bound is proven once."""
+    of_machine = {"model": "published-machine", "physical_only": options.physical_only, "rounds": 1}
+    found: dict[str, MapperOptions] = {}
     for name, factors in PUBLISHED_VARIANTS.items():
         changed = {weight: getattr(constants, weight) * factor for weight, factor in factors.items()}
-        found[name] = {
-            "objective": "latency",
-            "model": "published-machine",
-            "constants": constants.model_copy(update=changed),
-            "physical_only": physical_only,
-            "machine_bound": not found,
-            "rounds": 1,
-        }
-    return found | {
-        "published": {"objective": "cosa", "as_published": True},
-        "true_footprints": {"objective": "cosa"},
-    }
+        weights = constants.model_copy(update=changed)
+        found[name] = ProgramOptions.of(
+            options.common() | of_machine | {"constants": weights, "machine_bound": not found}
+        )
+    found["published"] = PublishedOptions.of(options.published() | {"as_published": True})
+    found["true_footprints"] = PublishedOptions.of(options.published())
+    return found
 
 
 def _replay(constants: PublishedConstants, physical_only: bool) -> Judge:
@@ -150,14 +169,13 @@ def _replay(constants: PublishedConstants, physical_only: bool) -> Judge:
         evaluator, found = loads(schedule)
         return int(evaluator.floor_cycles(found)[0])
 
-    def run(schedules: Sequence[Schedule], pool: ProcessPoolExecutor | None, _: int | None) -> list[int | None]:
-        texts = [schedule.model_dump_json() for schedule in schedules]
-        return list(map(replayed_cycles, texts) if pool is None else pool.map(replayed_cycles, texts))
+    def point(schedule: Schedule, _: int | None) -> ReplayedPoint:
+        return ReplayedPoint(layer=schedule.layer, architecture=schedule.architecture, schedule=schedule)
 
     def neighbours(schedule: Schedule) -> list[Schedule]:
         return _neighbours(schedule, constants, physical_only)
 
-    return Judge("published simulator", predict, bound, run, ranks_by_runs=True, neighbours=neighbours)
+    return Judge("published simulator", predict, bound, point, ranks_by_runs=True, neighbours=neighbours)
 
 
 def _neighbours(schedule: Schedule, constants: PublishedConstants, physical_only: bool) -> list[Schedule]:

@@ -45,7 +45,7 @@ def save_run_heat(result: Result, architecture: Architecture, path: str | Path) 
     buffered = architecture.mesh_level < len(architecture.levels) - 1
     names = {_endpoint(heat.topology, port): "GB" for port in noc.global_buffer_ports if buffered}
     names |= {_endpoint(heat.topology, port): "DRAM" for port in noc.dram_ports}
-    title = f"{result.layer} on {result.architecture}, {result.cycles.total:,} cycles"
+    title = f"{result.layer} on {result.architecture}, {result.cycles.total:,} cycles\nschedule by {result.made.text}"
     heat.save(path, title=title, names=names)
 
 

@@ -20,7 +20,8 @@ _CAUSES = (
 def text(result: Result) -> str:
     """The result in about forty lines of at most 80 columns."""
     lines = [
-        f"{result.layer} on {result.architecture}, {result.mesh} PEs (schedule by {result.mapper})",
+        f"{result.layer} on {result.architecture}, {result.mesh} PEs",
+        *wrap(f"schedule by {result.made.text}", 80, subsequent_indent="  "),
         *([] if result.ended == "finished" else [f"PARTIAL: ended early ({result.ended.replace('_', ' ')})"]),
         *_method(result),
         "",

@@ -8,6 +8,7 @@ from cosa.analytical.loads import BoundBy
 from cosa.analytical.traffic import Node
 from cosa.common.files import FileModel, Model
 from cosa.model.layer import Tensor
+from cosa.model.schedule import Made
 from nocsim.machine.ledger import FlowKind
 from nocsim.machine.limits import Ending
 from nocsim.machine.waits import Cause, Resource
@@ -198,7 +199,8 @@ class Timing(Model):
 class Result(FileModel):
     """Everything a run tells. `simulated_over_analytical` (in cycles) is what an analytical model does not see.
 
-    `macs` are those of the layer, and so is `mac_utilisation`; `padding_macs` are computed on top of them.
+    `made`: who made the schedule, for what, and what is proven of it. `macs` are those of the layer, and so is
+    `mac_utilisation`; `padding_macs` are computed on top of them.
 
     A run that was ended early (`ended`) is partial: its cycles go up to that moment, its words are what moved by then,
     and it has no ratios to other models. `method` says whether all of the schedule was simulated; if not,
@@ -212,7 +214,7 @@ class Result(FileModel):
     architecture: str
     architecture_hash: str
     schedule_hash: str
-    mapper: str
+    made: Made
     mesh: str
     ideal_network: bool
     ideal_memory: bool

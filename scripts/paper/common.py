@@ -20,16 +20,17 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+from cosa.common.layer_pool import LayerProgress, run_layers
+from nocsim.experiments.network_run import source_digest
+
 from cosa.api import find_architecture
 from cosa.common.errors import CosaError, InfeasibleError, SolverError
 from cosa.common.files import write_atomic
-from cosa.common.layer_pool import LayerProgress, run_layers
 from cosa.common.result_cache import content_key, read_cached, write_cached
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import FOUR_NETWORKS, Network, NetworkLayer, load_network
 from cosa.model.schedule import Schedule
-from nocsim.experiments.network_run import source_digest
 
 HERE = Path(__file__).parent
 QUICK_LAYERS = (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nocsim.experiments.sweep.result import NO_TOTAL, SweepResult
+from cosa.experiments.figures import unknown
+from nocsim.experiments.pipeline import FIGURES
+from nocsim.experiments.sweep.result import SweepResult
 
 _POINTS = "--points shows each layer"
 
@@ -28,10 +30,10 @@ def without_values(result: SweepResult, figures: Sequence[str]) -> list[str]:
     for figure in figures:
         if not finished or any(found.figures[figure] is not None for found in finished):
             continue
-        if figure in NO_TOTAL and any(row[figure] is not None for row in result.rows):
+        if FIGURES[figure].total is unknown and any(row[figure] is not None for row in result.rows):
             why = f"it has no total over several layers; {_POINTS}"
         elif not result.sweep.simulate:
-            why = "it is not known without simulation" if figure in _SIMULATED else _UNKNOWN
+            why = "it is not known without simulation" if FIGURES[figure].simulated else _UNKNOWN
         else:
             why = _UNKNOWN
         lines.append(f"no {figure}: {why}")
@@ -39,10 +41,6 @@ def without_values(result: SweepResult, figures: Sequence[str]) -> list[str]:
 
 
 _UNKNOWN = "no point has it, by this mapper and architecture"
-_SIMULATED = (
-    *("simulated_cycles", "extrapolated_share", "dram_energy_pj", "dram_bytes", "network_bytes"),
-    *("row_hit_rate", "busiest_link_share"),
-)
 
 
 def nothing_to_draw(result: SweepResult, x: str, y: str) -> str | None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
+from cosa.common.pool import Processes
+from cosa.experiments.pipeline import run_point
 from cosa.model.layer import TENSORS, Layer
-from nocsim.experiments.sweep.points import Point
-from nocsim.experiments.sweep.pool import LocalPool
+from nocsim.experiments.sweep.points import SweepPoint
 from nocsim.experiments.sweep.spec import SweepCounts
 from nocsim.experiments.sweep.store import Store
 
@@ -48,7 +49,7 @@ class _Kind:
     """
 
     mapper: str
-    left: list[Point] = field(default_factory=list)
+    left: list[SweepPoint] = field(default_factory=list)
     measured: list[tuple[float, float]] = field(default_factory=list)
     cut_off: bool = False
 
@@ -61,7 +62,7 @@ class _Kind:
 
 
 def estimate(
-    points: list[Point],
+    points: list[SweepPoint],
     results: str | Path,
     *,
     retry_failed: bool = False,
@@ -86,7 +87,8 @@ def estimate(
     words = _Words()
     kinds: dict[tuple[str, str], _Kind] = {}
     for point, status in zip(points, statuses, strict=True):
-        kind = kinds.setdefault((point.mapper, json.dumps(point.options, sort_keys=True)), _Kind(point.mapper))
+        mapper, options = point.options.mapper, json.dumps(point.options.given(), sort_keys=True)
+        kind = kinds.setdefault((mapper, options), _Kind(mapper))
         seconds = known.get(point.inputs_hash, ("", None))[1]
         if status == "done" and seconds is not None:
             kind.measured.append((words(point.layer), seconds))
@@ -156,7 +158,7 @@ class _Stopwatch:
     """Runs points in a process of its own."""
 
     def __init__(self) -> None:
-        self._pool: LocalPool | None = None
+        self._pool: Processes | None = None
         self._warm: set[str] = set()
 
     def __enter__(self) -> _Stopwatch:
@@ -170,22 +172,22 @@ class _Stopwatch:
             self._pool.close()
         self._pool = None
 
-    def seconds(self, point: Point, most: float) -> tuple[float, bool] | None:
+    def seconds(self, point: SweepPoint, most: float) -> tuple[float, bool] | None:
         """Seconds of a point, and whether it was cut off after so many; None if it failed."""
         found = self._run(point, most)
-        if found is None or found[1] or point.mapper in self._warm or found[0] > _WARM_SECONDS:
+        if found is None or found[1] or point.options.mapper in self._warm or found[0] > _WARM_SECONDS:
             return found
-        self._warm.add(point.mapper)
+        self._warm.add(point.options.mapper)
         again = self._run(point, most)
         return found if again is None or again[1] else again
 
-    def _run(self, point: Point, most: float) -> tuple[float, bool] | None:
-        self._pool = self._pool or LocalPool(1)
-        self._pool.submit("", point.task())
+    def _run(self, point: SweepPoint, most: float) -> tuple[float, bool] | None:
+        self._pool = self._pool or Processes(1)
+        self._pool.submit("", run_point, (point.point,))
         started = time.monotonic()
         while not (ended := self._pool.wait(0.2)):
             if time.monotonic() > started + most:
                 self._stop()
                 return most, True
-        outcome = ended[0][1]
-        return (outcome["seconds"], False) if "figures" in outcome else None
+        figures = None if ended[0].error else ended[0].value.get("figures")
+        return (figures["seconds"], False) if figures else None

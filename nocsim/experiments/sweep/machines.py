@@ -6,26 +6,17 @@ import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cosa.common.errors import InputError
-from cosa.common.files import dump_yaml
 from cosa.model.arch import Architecture, load_architecture
+from nocsim.experiments.pipeline import Device, with_device
 from nocsim.experiments.sweep.fields import Data, is_bytes, scaled, set_value, value_at
 from nocsim.experiments.sweep.spec import SPECIAL_AXES, Sweep
 from nocsim.experiments.sweep.values import axis_error, located, naming
 
-if TYPE_CHECKING:
-    from cosa.model.schedule import Schedule
-    from nocsim.result.result import Result
-
 OPTION = "options."
 """What the names of axes begin with that are options of a mapper."""
-
-Device = dict[str, Any]
-"""A DRAM device as plain data."""
 
 
 @dataclass(frozen=True)
@@ -151,23 +142,3 @@ class Machines:
             raise InputError(str(error).partition("\n")[0], path="dram.device") from None
         dram_config(with_device(architecture, str(place)))
         return None if packaged else device.model_dump(mode="json")
-
-
-def with_device(architecture: Architecture, device: str) -> Architecture:
-    """The architecture with another DRAM device."""
-    return architecture.model_copy(update={"dram": architecture.require_dram().model_copy(update={"device": device})})
-
-
-def simulate_with(schedule: Schedule, device: Device | None) -> Result:
-    """Simulate a schedule with its architecture's DRAM device, or with one that is given as data.
-
-    So a point runs with the device that its hash covers: its file could change, and another host may not have it.
-    """
-    from nocsim.api import simulate
-
-    if device is None:
-        return simulate(schedule)
-    with TemporaryDirectory(prefix="cosa-") as folder:
-        file = Path(folder) / "device.yaml"
-        file.write_text(dump_yaml(device), encoding="utf-8")
-        return simulate(schedule, architecture=with_device(schedule.architecture, str(file)))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from cosa.commands.listing import table
 from cosa.common.errors import CosaError
+from cosa.experiments.figures import made_text
+from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.absent import nothing_to_draw
-from nocsim.experiments.sweep.report import axis_label, axis_unit
 from nocsim.experiments.sweep.result import Configuration, SweepResult
 from nocsim.experiments.sweep.shown import AxisTexts, short_names
 from nocsim.experiments.sweep.tradeoff import pareto_front, placed, workloads
@@ -55,7 +56,7 @@ def save_trade_off(result: SweepResult, x: str, y: str, path: str | Path) -> Non
     reason = nothing_to_draw(result, x, y)
     if reason is not None:
         raise NothingToDrawError(f"{path}: not drawn: {reason}")
-    units = axis_unit(x), axis_unit(y)
+    units = FIGURES[x].scale, FIGURES[y].scale
 
     def place(found: Configuration) -> Place:
         return (found.figures[x] or 0) / units[0], (found.figures[y] or 0) / units[1]
@@ -87,9 +88,9 @@ def save_trade_off(result: SweepResult, x: str, y: str, path: str | Path) -> Non
     everywhere = [place(found) for _, group in groups for found in group]
     _scale(axes.xaxis, axes.set_xscale, [at[0] for at in everywhere])
     _scale(axes.yaxis, axes.set_yscale, [at[1] for at in everywhere])
-    axes.set_xlabel(axis_label(x))
-    axes.set_ylabel(axis_label(y))
-    axes.set_title(result.sweep.name)
+    axes.set_xlabel(FIGURES[x].label)
+    axes.set_ylabel(FIGURES[y].label)
+    axes.set_title("\n".join(filter(None, (result.sweep.name, made_text(result.rows)))), fontsize=9)
     axes.grid(linewidth=0.3, which="both")
     axes.legend(fontsize=8)
     _number_places(figure, axes, [place(found) for front in fronts for found in front])

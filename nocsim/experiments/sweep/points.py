@@ -1,31 +1,35 @@
-"""From a sweep to its points: every combination of its axes as a layer, an architecture and a mapper."""
+"""From a sweep to its points: every combination of its axes as a layer, an architecture and options of a mapper."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from cosa.api import find_layer
 from cosa.common.errors import InputError, nearest_of
-from cosa.mappers.registry import MAPPERS
+from cosa.common.options import is_file
+from cosa.common.result_cache import content_key
+from cosa.experiments.figures import on_chip_buffer_bytes
+from cosa.experiments.pipeline import point_key
+from cosa.mappers.registry import MapperOptions, chosen_mapper, find_mapper, options_of
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import load_network, network_names
-from nocsim.experiments.network_run import inputs_hash
+from nocsim.experiments.pipeline import SimulatedPoint
 from nocsim.experiments.sweep.fields import value_at
 from nocsim.experiments.sweep.filters import Condition
 from nocsim.experiments.sweep.labels import architecture_labels, layer_labels
-from nocsim.experiments.sweep.machines import OPTION, Device, Machine, Machines
-from nocsim.experiments.sweep.options import checked_options, default_mapper, require_levels
-from nocsim.experiments.sweep.size import on_chip_buffer_bytes
+from nocsim.experiments.sweep.machines import OPTION, Machine, Machines
 from nocsim.experiments.sweep.spec import Sweep
 from nocsim.experiments.sweep.values import axis_error, located, naming
-from nocsim.experiments.sweep.versions import versions
+from nocsim.options import RunOptions
 
 MOST_POINTS = 1_000_000
 DERIVED = ("pes", "mac_units", "buffer_bytes")
@@ -33,8 +37,8 @@ DERIVED = ("pes", "mac_units", "buffer_bytes")
 
 
 @dataclass(frozen=True)
-class Point:
-    """One point: what is run, and where it stands on the axes.
+class SweepPoint:
+    """A point, and where it stands on the axes.
 
     Attributes
     ----------
@@ -42,9 +46,7 @@ class Point:
     axes: the value on every axis; for multipliers what came of them
     positions: the place of that value on the axis, from 0
     count: how often the layer occurs in its network (1 without a network)
-    architecture: None if the axes do not make a valid one; `error` then says why
-    device: its DRAM device, where that is a file
-    options: of the mapper, as `checked_options` gives them
+    point: what is run; None if the axes do not make a valid architecture: `error` then says why
     inputs_hash: of all that can change its figures, sources and versions included
     """
 
@@ -53,29 +55,18 @@ class Point:
     positions: dict[str, int]
     layer: Layer
     count: int
-    architecture: Architecture | None
-    device: Device | None
-    mapper: str
-    options: dict[str, Any]
-    simulate: bool
+    options: MapperOptions
+    point: SimulatedPoint | None
     inputs_hash: str
     error: str | None = None
 
-    def task(self) -> str:
-        """What a worker needs to run it, as JSON."""
-        assert self.architecture is not None
-        data = {
-            "layer": self.layer.model_dump(mode="json"),
-            "architecture": self.architecture.model_dump(mode="json"),
-            "device": self.device,
-            "mapper": self.mapper,
-            "options": self.options,
-            "simulate": self.simulate,
-        }
-        return json.dumps(data)
+    @property
+    def architecture(self) -> Architecture | None:
+        """That of the point."""
+        return self.point.architecture if self.point else None
 
 
-def expand(sweep: Sweep) -> list[Point]:
+def expand(sweep: Sweep) -> list[SweepPoint]:
     """All points of a sweep.
 
     Raises
@@ -102,7 +93,8 @@ class _Expansion:
             names = [layers[0][0].name for layers in self._layers]
             self._labels["layer"] = layer_labels(sweep.values("layer"), names)
         self._conditions = [Condition(text, sweep.source, f"where[{n}]") for n, text in enumerate(sweep.where)]
-        self._options: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._options: dict[tuple[Any, ...], MapperOptions] = {}
+        self._simulation = RunOptions() if sweep.simulate else None
 
     def _at(self, positions: Mapping[str, int], axis: str) -> Any:
         """The value on an axis; None if there is no such axis."""
@@ -133,9 +125,8 @@ class _Expansion:
 
     def _check_mappers(self) -> None:
         for mapper in self._sweep.values("mapper") if "mapper" in self._sweep.axes else ():
-            if mapper not in MAPPERS:
-                more = {"value": mapper, "allowed": ", ".join(MAPPERS), "nearest": nearest_of(str(mapper), MAPPERS)}
-                raise axis_error(self._sweep, "mapper", "no such mapper", **more)
+            with naming(self._sweep, "mapper", mapper):
+                find_mapper(mapper)
 
     def _combinations(self) -> Iterator[dict[str, int]]:
         """Positions on all axes; zipped ones step together, the last axis fastest."""
@@ -152,9 +143,9 @@ class _Expansion:
         for steps in itertools.product(*map(range, lengths)):
             yield {name: step for group, step in zip(groups, steps, strict=True) for name in group}
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[SweepPoint]:
         """See `expand`."""
-        found: list[Point] = []
+        found: list[SweepPoint] = []
         machines: list[Machine] = []
         for positions in self._combinations():
             machine = self._machines.at(positions)
@@ -163,7 +154,7 @@ class _Expansion:
                 axes = {name: self._label(name, positions, machine) for name in self._sweep.axes}
                 axes.setdefault("layer", layer.name)
                 if self._wanted(axes, layer, machine):
-                    found.append(self._point(len(found), axes, positions, machine, layer, count))
+                    found.append(self._point(len(found), axes, positions, machine, (layer, count)))
                     machines.append(machine)
         if not found:
             raise InputError("no point meets all conditions", source=self._sweep.source, path="where")
@@ -171,36 +162,41 @@ class _Expansion:
         return found
 
     def _point(
-        self, number: int, axes: dict[str, Any], positions: dict[str, int], machine: Machine, layer: Layer, count: int
-    ) -> Point:
-        mapper, options = self._mapper(positions, machine)
-        inputs = options | {"simulate": self._sweep.simulate, "device": machine.device, "versions": versions()}
-        return Point(
+        self, number: int, axes: dict[str, Any], positions: dict[str, int], machine: Machine, entry: tuple[Layer, int]
+    ) -> SweepPoint:
+        options = self._options_at(positions)
+        layer, count = entry
+        point = None
+        if machine.architecture is not None:
+            _require_levels(self._sweep, options, machine.architecture)
+            point = SimulatedPoint(
+                layer=layer,
+                architecture=machine.architecture,
+                options=options,
+                simulation=self._simulation,
+                device=machine.device,
+            )
+        return SweepPoint(
             number=number,
             axes=axes,
             positions=positions,
             layer=layer,
             count=count,
-            architecture=machine.architecture,
-            device=machine.device,
-            mapper=mapper,
             options=options,
-            simulate=self._sweep.simulate,
-            inputs_hash=inputs_hash(layer, machine.content, mapper, inputs),
+            point=point,
+            inputs_hash=point_key(point) if point else content_key([layer.name, machine.content, axes]),
             error=str(machine.error) if machine.error else None,
         )
 
-    def _mapper(self, positions: dict[str, int], machine: Machine) -> tuple[str, dict[str, Any]]:
-        """The mapper at a place on the axes, and its options."""
-        mapper, objective = self._at(positions, "mapper"), self._at(positions, "objective")
+    def _options_at(self, positions: dict[str, int]) -> MapperOptions:
+        """The options of the mapper at a place on the axes, files read, so that the point's hash covers them."""
         key = tuple(positions.get(name) for name in ("mapper", "objective", *self._option_axes))
         if key not in self._options:
+            mapper = self._at(positions, "mapper")
             given = {name.removeprefix(OPTION): self._at(positions, name) for name in self._option_axes}
-            self._options[key] = checked_options(self._sweep, mapper, objective, given)
-        options = self._options[key]
-        if machine.architecture is not None:
-            require_levels(self._sweep, options, machine.architecture)
-        return mapper or default_mapper(objective), options
+            given["objective"] = self._at(positions, "objective")
+            self._options[key] = _checked_options(self._sweep, mapper, given)
+        return self._options[key]
 
     def _label(self, axis: str, positions: dict[str, int], machine: Machine) -> Any:
         value = self._at(positions, axis)
@@ -226,7 +222,7 @@ class _Expansion:
         except _NoArchitectureError:
             return True  # it becomes a failed point, which says what is wrong
 
-    def _require_useful_values(self, points: list[Point], machines: list[Machine]) -> None:
+    def _require_useful_values(self, points: list[SweepPoint], machines: list[Machine]) -> None:
         """A value that makes no valid architecture anywhere is a mistake in the file."""
         fields = self._machines.fields
         good = {(name, point.positions[name]) for point in points for name in fields if point.architecture is not None}
@@ -237,6 +233,44 @@ class _Expansion:
                     message = error.message if error.path == name else f"{error.path}: {error.message}"
                     more = {"value": value, "allowed": error.allowed, "nearest": error.nearest}
                     raise axis_error(self._sweep, name, message, **more) from None
+
+
+def _checked_options(sweep: Sweep, mapper: str | None, given: Mapping[str, Any]) -> MapperOptions:
+    """Options of a mapper (None: the sweep names none) from the axes; null is as if it were not there.
+
+    Raises
+    ------
+    InputError: the mapper has no such objective or option, or a value or file is wrong; the axis is named.
+    """
+    values = {name: value for name, value in given.items() if value is not None}
+    fields = chosen_mapper(mapper, values).options.model_fields
+    for name, value in values.items():
+        field = fields.get(name)
+        if field is not None and is_file(field) and isinstance(value, str | dict):
+            with naming(sweep, OPTION + name, value):
+                kind: Any = Annotated[field.annotation, *field.metadata]
+                with suppress(ValidationError):  # said below
+                    values[name] = TypeAdapter(kind).validate_python(located(sweep, value))
+    try:
+        return options_of(mapper, values)
+    except InputError as error:
+        option = (error.path or "").partition(".")[0].partition("[")[0]
+        axis = option if option in ("mapper", "objective") else OPTION + option
+        more = {"value": given.get(option), "allowed": error.allowed, "nearest": error.nearest}
+        raise axis_error(sweep, axis, error.message, **more) from None
+
+
+def _require_levels(sweep: Sweep, options: MapperOptions, architecture: Architecture) -> None:
+    """InputError where options of the published program name levels that the architecture does not have."""
+    from cosa.mappers.published import PublishedTerms
+
+    if not isinstance(options, PublishedTerms):
+        return
+    if options.order_level is not None:
+        with naming(sweep, "options.order_level", options.order_level):
+            options.rules().order_level(architecture)
+    if options.weights is not None:
+        options.weights.require_levels(architecture, f"{sweep.source}: axes.options.weights")
 
 
 class _NoArchitectureError(Exception):

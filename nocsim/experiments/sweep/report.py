@@ -7,20 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cosa.commands.listing import table
+from cosa.experiments.figures import made_text
+from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.absent import unfinished, without_values
-from nocsim.experiments.sweep.result import SHORT_NAMES, Configuration, SweepResult
+from nocsim.experiments.sweep.result import Configuration, SweepResult
 from nocsim.experiments.sweep.shown import AxisTexts, short_names
 from nocsim.experiments.sweep.tradeoff import pareto_front, placed, sensitivities, workloads
 
 _ALWAYS = ("latency_cycles", "energy_pj")
-_TITLES = {name: short for short, name in SHORT_NAMES.items()}
-_TITLES |= {
-    "latency_cycles": "latency (cycles)",
-    "energy_pj": "energy (uJ)",
-    "buffer_bytes": "buffers (KB)",
-    "edp_pj_cycles": "EDP (uJ x Mcycles)",
-}
-_UNITS: dict[str, float] = {"energy_pj": 1e6, "exact_energy_pj": 1e6, "buffer_bytes": 1000, "edp_pj_cycles": 1e12}
 
 
 def summary(result: SweepResult) -> list[str]:
@@ -30,6 +24,8 @@ def summary(result: SweepResult) -> list[str]:
     parts = [f"{states[name]} {name}" for name in ("done", "failed", "running", "pending") if states[name]]
     seconds = sum({row["inputs_hash"]: row["seconds"] or 0.0 for row in rows}.values())
     lines = [f"{sweep.name}: {len(rows)} points: {', '.join(parts)}; {seconds:.1f} s of work"]
+    if made := made_text(rows):
+        lines.append(made)
     errors = Counter(row["error_kind"] for row in result.failed)
     first = {row["error_kind"]: row["error"] for row in reversed(result.failed)}
     return lines + [f"  {count} x {kind}, the first: {first[kind]}" for kind, count in errors.most_common()]
@@ -113,7 +109,7 @@ def _values(texts: AxisTexts, found: Configuration) -> list[str]:
 
 
 def _numbers(found: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
-    return [_number(found[name], name) for name in figures]
+    return [FIGURES[name].text(found[name]) for name in figures]
 
 
 def _headers(axes: Sequence[str]) -> list[str]:
@@ -124,31 +120,11 @@ def _table(
     axes: Sequence[str], figures: Sequence[str], rows: list[list[str]], most: int, layers: bool = False
 ) -> list[str]:
     shown = rows[:most] if most else rows
-    header = [*axes, *(["layers"] if layers else []), *map(axis_label, figures)]
+    header = [*axes, *(["layers"] if layers else []), *(FIGURES[name].label for name in figures)]
     lines = table(header, shown, left=len(axes)) if shown else []
     return lines + ([f"and {len(rows) - len(shown)} more rows"] if len(shown) < len(rows) else [])
 
 
 def _short(figure: str) -> str:
     """The label of a figure without its unit."""
-    return axis_label(figure).partition(" (")[0]
-
-
-def axis_label(figure: str) -> str:
-    """A figure with its unit, as tables and pictures name it."""
-    return _TITLES.get(figure, figure)
-
-
-def axis_unit(figure: str) -> float:
-    """How many of the figure's own units one shown unit is."""
-    return _UNITS.get(figure, 1)
-
-
-def _number(value: float | None, figure: str) -> str:
-    if value is None:
-        return "-"
-    if figure in _UNITS:
-        value = value / _UNITS[figure]
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return FIGURES[figure].label.partition(" (")[0]

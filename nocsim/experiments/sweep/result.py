@@ -13,38 +13,13 @@ from typing import Any
 
 from cosa.common.errors import InputError, nearest_of
 from cosa.common.files import whole_file, write_atomic
+from cosa.experiments.figures import Row, totals
 from cosa.model.schedule import Schedule
-from nocsim.experiments.sweep.figures import FIGURES
+from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.spec import Sweep
 
-WALL_CLOCK = ("seconds",)
-"""Columns that differ from run to run."""
-
-SHORT_NAMES = {
-    "latency": "latency_cycles",
-    "energy": "energy_pj",
-    "edp": "edp_pj_cycles",
-    "buffer": "buffer_bytes",
-    "utilisation": "mac_utilisation",
-}
-NUMBERS = tuple(name for name, kind in FIGURES.items() if kind != "TEXT")
-
-NO_TOTAL = ("busiest_link_share", "gap")
-"""Numbers that mean nothing over several layers."""
-
-_OF_THE_CHIP = ("buffer_bytes", "pes", "mac_units")
-_OF_SEARCHES = ("evaluations", "samples_drawn", "samples_valid")
-_MEANS = {
-    "mac_utilisation": "latency_cycles",
-    "extrapolated_share": "simulated_cycles",
-    "row_hit_rate": "dram_bytes",  # accesses, each of a burst
-}
-"""Shares and the figure that they are shares of."""
-_SUMS = (
-    *("latency_cycles", "simulated_cycles", "analytical_cycles", "timeloop_cycles", "bound_cycles", "compute_cycles"),
-    *("milliseconds", "energy_pj", "exact_energy_pj", "dram_energy_pj", "macs", "dram_read_words"),
-    *("dram_write_words", "network_words", "dram_bytes", "network_bytes"),
-)
+NUMBERS = tuple(name for name, figure in FIGURES.items() if figure.kind != "TEXT")
+SHORT_NAMES = {figure.short: name for name, figure in FIGURES.items() if figure.short}
 
 
 @dataclass(frozen=True)
@@ -64,7 +39,7 @@ class Configuration:
     positions: dict[str, int]
     layers: int
     done: int
-    figures: dict[str, float | None]
+    figures: Row
     failed: int = 0
 
 
@@ -115,23 +90,22 @@ class SweepResult:
             finally:
                 store.close()
         if data is None:
-            raise InputError(f"no schedule of point {number} is kept: an earlier version ran it", source=source)
+            raise InputError(f"no schedule of point {number} is kept", source=source)
         return Schedule.from_data(data, source=source)
 
     def columns(self, *, timing: bool = True) -> list[str]:
         """Names of the columns of `records`."""
-        inputs = ["mapper", "options", "simulate"]
-        rest = ["error_kind", "error", *WALL_CLOCK, "architecture_hash", "inputs_hash", "version", "sources"]
-        rest.append("versions")
-        names = dict.fromkeys(["number", *self.axis_names, *inputs, "count", "status", *FIGURES, *rest])
-        return [name for name in names if timing or name not in WALL_CLOCK]
+        rest = ["error_kind", "error", "architecture_hash", "inputs_hash", "version", "sources", "versions"]
+        inputs = ["number", *self.axis_names, "mapper", "options", "simulate", "count", "status"]
+        names = dict.fromkeys([*inputs, *FIGURES, *rest])
+        return [name for name in names if timing or name not in FIGURES or not FIGURES[name].clock]
 
     def records(self, *, timing: bool = True) -> Iterator[list[Any]]:
         """A flat row for each point; axis values that are lists or mappings are JSON text."""
         for row in self.rows:
             values = row | {name: _flat(row[name]) for name in ("options", "versions")}
             values["simulate"] = self.sweep.simulate
-            values |= {name: _flat(row["axes"].get(name)) for name in self.axis_names}
+            values |= {name: _flat(row["axes"].get(name)) for name in self.axis_names if name not in FIGURES}
             yield [values[name] for name in self.columns(timing=timing)]
 
     def frame(self, *, timing: bool = True) -> Any:
@@ -147,7 +121,7 @@ class SweepResult:
         types = {"INTEGER": "Int64", "REAL": "Float64", "TEXT": "string"}
         data = {}
         for name, values in zip(columns, table, strict=True):
-            kind = types[FIGURES[name]] if name in FIGURES else "Float64" if name in WALL_CLOCK else None
+            kind = types[FIGURES[name].kind] if name in FIGURES else None
             data[name] = pandas.array(values, dtype=kind) if kind else list(values)
         return pandas.DataFrame(data)
 
@@ -175,8 +149,8 @@ class SweepResult:
         columns = {}
         table = list(zip(*self.records(timing=timing), strict=True))
         for name, values in zip(self.columns(timing=timing), table, strict=True):
-            if name in FIGURES or name in WALL_CLOCK:
-                columns[name] = pyarrow.array(values, type=types[FIGURES.get(name, "REAL")])
+            if name in FIGURES:
+                columns[name] = pyarrow.array(values, type=types[FIGURES[name].kind])
             elif (kinds := {type(value) for value in values if value is not None}) <= {int, float} or kinds == {bool}:
                 columns[name] = pyarrow.array(values)
             else:
@@ -267,29 +241,9 @@ def figure_name(text: str, source: str) -> str:
 def _configuration(positions: dict[str, int], rows: Sequence[dict[str, Any]]) -> Configuration:
     axes = {name: value for name, value in rows[0]["axes"].items() if name != "layer"}
     done = [row for row in rows if row["status"] == "done"]
-    figures = dict.fromkeys(NUMBERS) if len(done) < len(rows) else _totals(rows)
+    figures = dict.fromkeys(FIGURES) if len(done) < len(rows) else totals(rows, FIGURES)
     failed = sum(row["status"] == "failed" for row in rows)
     return Configuration(axes, positions, len(rows), len(done), figures, failed)
-
-
-def _totals(rows: Sequence[dict[str, Any]]) -> dict[str, float | None]:
-    def total(name: str, weight: str | None = None, *, once: bool = False) -> float | None:
-        if any(row[name] is None or (weight and row[weight] is None) for row in rows):
-            return None
-        found: float = sum(row[name] * (1 if once else row["count"]) * (row[weight] if weight else 1) for row in rows)
-        return found
-
-    found: dict[str, float | None] = {name: rows[0][name] if len(rows) == 1 else None for name in NUMBERS}
-    if len(rows) == rows[0]["count"] == 1:
-        return found
-    found |= {name: total(name) for name in _SUMS} | {name: total(name, once=True) for name in _OF_SEARCHES}
-    found |= {name: rows[0][name] for name in _OF_THE_CHIP}
-    for name, of in _MEANS.items():
-        part, whole = total(name, of), found[of]
-        found[name] = part / whole if part is not None and whole else None
-    cycles, energy = found["latency_cycles"], found["energy_pj"]
-    found["edp_pj_cycles"] = None if cycles is None or energy is None else energy * cycles
-    return found
 
 
 def _flat(value: Any) -> Any:

@@ -7,19 +7,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosa.common.errors import CosaError, InputError
-from nocsim.experiments.network_run import source_digest
-from nocsim.experiments.sweep.figures import Outcome
-from nocsim.experiments.sweep.points import Point, expand
-from nocsim.experiments.sweep.pool import LocalPool, Pool
+from cosa.common.errors import CosaError
+from cosa.common.pool import Ended, Pool, Processes, require_workers
+from cosa.common.result_cache import source_digest
+from cosa.experiments.pipeline import Outcome, failure, run_point, versions
+from nocsim.experiments.pipeline import SimulatedPoint
+from nocsim.experiments.sweep.points import SweepPoint, expand
 from nocsim.experiments.sweep.spec import Sweep, Watch
 from nocsim.experiments.sweep.store import Store
-from nocsim.experiments.sweep.versions import versions
 
 if TYPE_CHECKING:
     from nocsim.experiments.sweep.result import SweepResult
 
-MOST_WORKERS = 1024
 _WATCH_SECONDS = 0.5
 _AHEAD = 64
 """Points looked up at a time; each is still claimed alone."""
@@ -43,7 +42,7 @@ def run_sweep(
     """See `Sweep.run`."""
     from nocsim.experiments.sweep.result import SweepResult
 
-    require_workers(workers, "workers")
+    require_workers(workers)
     points = expand(sweep)
     with ExitStack() as stack:
         pool = _pool(workers, scheduler)
@@ -57,22 +56,28 @@ def run_sweep(
         return SweepResult(store.spec(), store.rows(), store.path, store.sweep)
 
 
-def require_workers(workers: int, source: str) -> None:
-    """InputError where it is no number of processes; `source` says where it was given."""
-    if type(workers) is not int or not 1 <= workers <= MOST_WORKERS:
-        allowed = f"a whole number from 1 to {MOST_WORKERS}"
-        raise InputError("not a number of processes", source=source, value=workers, allowed=allowed)
-
-
 def _pool(workers: int, scheduler: str | None) -> Pool:
     if scheduler is None:
-        return LocalPool(workers)
-    from nocsim.experiments.sweep.dask_pool import DaskPool
+        return Processes(workers, _load)
+    from cosa.common.dask_pool import DaskPool
 
     return DaskPool(scheduler)
 
 
-def _run(store: Store, pool: Pool, points: dict[str, Point], watch: Watch | None) -> None:
+def _load() -> None:
+    """Import what every point needs."""
+    from importlib import import_module
+
+    for name in (
+        "cosa.analytical.evaluation",
+        "cosa.mappers.program_task",
+        "nocsim.machine.accelerator",
+        "nocsim.result.collect",
+    ):
+        import_module(name)
+
+
+def _run(store: Store, pool: Pool, points: dict[str, SweepPoint], watch: Watch | None) -> None:
     """Until every point has ended, here or in another run."""
     ahead: list[str] = []
     here: set[str] = set()
@@ -85,10 +90,10 @@ def _run(store: Store, pool: Pool, points: dict[str, Point], watch: Watch | None
             key = ahead.pop(0)
             if store.claim(key):
                 here.add(key)
-                pool.submit(key, points[key].task())
-        for key, outcome in pool.wait(_WATCH_SECONDS) if here else ():
-            store.finish(key, _checked(outcome))
-            here.remove(key)
+                pool.submit(key, run_point, (points[key].point,))
+        for ended in pool.wait(_WATCH_SECONDS) if here else ():
+            store.finish(ended.key, _outcome(ended), ended.seconds)
+            here.remove(ended.key)
         now = time.monotonic()
         if here and now < next_watch:
             continue
@@ -104,14 +109,17 @@ def _run(store: Store, pool: Pool, points: dict[str, Point], watch: Watch | None
             pool.wait(_WATCH_SECONDS)
 
 
-def _checked(outcome: Outcome) -> Outcome:
-    """What other sources of this package made, or other versions of what it uses, are not the figures of this point."""
-    if outcome.get("sources", source_digest()) != source_digest():
+def _outcome(ended: Ended) -> Outcome:
+    """Of a point. What other sources of this package made, or other versions of what it uses, are not its figures."""
+    if ended.error is not None:
+        return failure(ended.error)
+    outcome: Outcome = ended.value
+    if outcome["sources"] != source_digest(SimulatedPoint.packages):
         raise OtherSourcesError(
             "a worker has other sources of this package: install the same version everywhere; if it was changed "
             "meanwhile, start again"
         )
-    theirs, ours = outcome.get("versions", versions()), versions()
+    theirs, ours = outcome["versions"], versions()
     if different := [name for name in ours if theirs.get(name) != ours[name]]:
         each = ", ".join(f"{name} {theirs.get(name)} where this command has {ours[name]}" for name in different)
         raise OtherSourcesError(f"a worker has {each}: install the same versions everywhere")

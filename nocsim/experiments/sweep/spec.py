@@ -21,7 +21,7 @@ from cosa.common.errors import FieldError, InputError, nearest_of
 from cosa.common.files import WHOLE, FileModel, Model, read_data
 
 if TYPE_CHECKING:
-    from nocsim.experiments.sweep.points import Point
+    from nocsim.experiments.sweep.points import SweepPoint
     from nocsim.experiments.sweep.result import SweepResult
 
 SPECIAL_AXES = ("architecture", "layer", "network", "mapper", "objective")
@@ -153,7 +153,7 @@ class Sweep(FileModel):
         values = self.axes[axis]
         return values if isinstance(values, list) else [values]
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[SweepPoint]:
         """All points, in the order of the axes, the last one varying fastest.
 
         Raises

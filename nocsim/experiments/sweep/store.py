@@ -17,21 +17,21 @@ import uuid
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from cosa.common.errors import InputError
+from cosa.common.result_cache import source_digest
 from cosa.common.version import version
-from nocsim.experiments.network_run import source_digest
-from nocsim.experiments.sweep.figures import FIGURES, Outcome
-from nocsim.experiments.sweep.points import Point
+from cosa.experiments.pipeline import Outcome, versions
+from nocsim.experiments.pipeline import FIGURES, SimulatedPoint
+from nocsim.experiments.sweep.points import SweepPoint
 from nocsim.experiments.sweep.spec import Sweep, SweepCounts
-from nocsim.experiments.sweep.versions import versions
 
 APPLICATION_ID = 0x636F7361  # "cosa", in the header of the file
-LAYOUT = 2
+LAYOUT = 3
 INVALID = "InvalidArchitecture"
 """Kind of the error of a point that can never run."""
 
@@ -46,10 +46,9 @@ CREATE TABLE IF NOT EXISTS runs (
 CREATE TABLE IF NOT EXISTS points (
     inputs_hash TEXT PRIMARY KEY,
     status TEXT NOT NULL CHECK (status IN ('pending', 'running', 'done', 'failed')),
-    run INTEGER REFERENCES runs, layer TEXT NOT NULL, architecture_hash TEXT, mapper TEXT NOT NULL,
-    options TEXT NOT NULL, {", ".join(f"{name} {kind}" for name, kind in FIGURES.items())},
-    error_kind TEXT, error TEXT, seconds REAL, version TEXT NOT NULL, sources TEXT NOT NULL,
-    versions TEXT NOT NULL DEFAULT '{{}}') WITHOUT ROWID;
+    run INTEGER REFERENCES runs, layer TEXT NOT NULL, architecture_hash TEXT,
+    options TEXT NOT NULL, {", ".join(f"{name} {figure.kind}" for name, figure in FIGURES.items())},
+    error_kind TEXT, error TEXT, version TEXT NOT NULL, sources TEXT NOT NULL, versions TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS points_by_status ON points (status);
 CREATE TABLE IF NOT EXISTS plan (
     sweep INTEGER NOT NULL REFERENCES sweeps, number INTEGER NOT NULL, inputs_hash TEXT NOT NULL REFERENCES points,
@@ -93,7 +92,9 @@ class Store:
             raise sqlite3.DatabaseError("it is the file of another program")
         layout = self._base.execute("PRAGMA user_version").fetchone()[0]
         if found == APPLICATION_ID and layout not in (0, LAYOUT):
-            raise sqlite3.DatabaseError(f"its layout is {layout}, this version writes {LAYOUT}")
+            raise sqlite3.DatabaseError(
+                f"another version wrote it (its layout is {layout}, that of this version {LAYOUT}); use another file"
+            )
         if create:
             self._use_wal()
             self._base.execute("PRAGMA synchronous = FULL")
@@ -108,16 +109,8 @@ class Store:
         with self._transaction():
             for statement in _SCHEMA.split(";\n"):
                 self._base.execute(statement)
-            self._add_columns()
             self._base.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._base.execute(f"PRAGMA user_version = {LAYOUT}")
-
-    def _add_columns(self) -> None:
-        """A file that an earlier version wrote gets the columns that are new."""
-        known = {row["name"] for row in self._base.execute("PRAGMA table_info(points)")}
-        for name, kind in (FIGURES | {"versions": "TEXT NOT NULL DEFAULT '{}'"}).items():
-            if name not in known:
-                self._base.execute(f"ALTER TABLE points ADD COLUMN {name} {kind}")
 
     def _use_wal(self) -> None:
         """Change to WAL mode; two runs that do so at once get an error at once, not after the usual wait."""
@@ -156,7 +149,7 @@ class Store:
 
     # the plan
 
-    def plan(self, sweep: Sweep, points: Sequence[Point]) -> None:
+    def plan(self, sweep: Sweep, points: Sequence[SweepPoint]) -> None:
         """Enter the points of a sweep; those that the file has already keep what is known of them."""
         spec = sweep.to_json()
         plan = hashlib.sha256()
@@ -179,8 +172,7 @@ class Store:
                 [(key, found.to_json()) for key, found in architectures.items()],
             )
             self._base.executemany(
-                "INSERT OR IGNORE INTO points (inputs_hash, status, layer, architecture_hash, mapper, options, "
-                "error_kind, error, version, sources, versions) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT OR IGNORE INTO points ({', '.join(_PLANNED)}) VALUES ({', '.join('?' * len(_PLANNED))})",
                 map(_point_row, points),
             )
             self._base.executemany(
@@ -291,16 +283,12 @@ class Store:
         self._base.execute("PRAGMA synchronous = FULL")
         return changed.rowcount == 1
 
-    def finish(self, inputs_hash: str, outcome: Outcome) -> None:
-        """Write what became of a point of this run."""
+    def finish(self, inputs_hash: str, outcome: Outcome, seconds: float) -> None:
+        """Write what became of a point of this run, after so many seconds."""
         figures = outcome.get("figures")
-        values: dict[str, Any] = dict.fromkeys(FIGURES) | (figures or {})
-        values |= {
-            "status": "failed" if figures is None else "done",
-            "error_kind": outcome.get("error_kind"),
-            "error": outcome.get("error"),
-            "seconds": outcome.get("seconds"),
-        }
+        values: dict[str, Any] = dict(figures or {"seconds": seconds})
+        values |= {"error_kind": outcome.get("error_kind"), "error": outcome.get("error")}
+        values["status"] = "failed" if figures is None else "done"
         assignments = ", ".join(f"{name} = :{name}" for name in values)
         with self._transaction():
             changed = self._base.execute(
@@ -308,7 +296,7 @@ class Store:
                 values | {"key": inputs_hash, "me": self._run},
             )
             if changed.rowcount and "schedule" in outcome:
-                packed = zlib.compress(outcome["schedule"].encode(), 9)
+                packed = zlib.compress(json.dumps(outcome["schedule"]).encode(), 9)
                 self._base.execute("INSERT OR REPLACE INTO schedules VALUES (?, ?)", (inputs_hash, packed))
 
     # what is known
@@ -345,10 +333,7 @@ class Store:
             (self.sweep,),
         )
         decoded = ("axes", "positions", "options", "versions")
-        # What an earlier version did not write.
-        absent: dict[str, Any] = dict.fromkeys(FIGURES) | {"versions": "{}"}
-        found = [absent | row for row in self._alive(rows)]
-        return [row | {name: json.loads(row[name]) for name in decoded} for row in found]
+        return [row | {name: json.loads(row[name]) for name in decoded} for row in self._alive(rows)]
 
     def _alive(self, rows: Iterable[sqlite3.Row]) -> Iterator[dict[str, Any]]:
         """Rows with `status` and `run`; what a run that has died had under way waits for the next one."""
@@ -361,33 +346,41 @@ class Store:
             yield found
 
     def schedule(self, inputs_hash: str) -> dict[str, Any] | None:
-        """The schedule of a finished point as plain data; None if the file has none of it."""
-        with suppress(sqlite3.OperationalError):  # no such table: an earlier version wrote the file
-            row = self._base.execute(
-                "SELECT schedule, architecture FROM schedules JOIN points USING (inputs_hash) "
-                "JOIN architectures USING (architecture_hash) WHERE inputs_hash = ?",
-                (inputs_hash,),
-            ).fetchone()
-            if row is not None:
-                data: dict[str, Any] = json.loads(zlib.decompress(row["schedule"]))
-                return data | {"architecture": json.loads(row["architecture"])}
-        return None
+        """The schedule of a finished point as plain data; None if there is no such point."""
+        row = self._base.execute(
+            "SELECT schedule, architecture FROM schedules JOIN points USING (inputs_hash) "
+            "JOIN architectures USING (architecture_hash) WHERE inputs_hash = ?",
+            (inputs_hash,),
+        ).fetchone()
+        if row is None:
+            return None
+        data: dict[str, Any] = json.loads(zlib.decompress(row["schedule"]))
+        return data | {"architecture": json.loads(row["architecture"])}
 
 
-def _point_row(point: Point) -> tuple[Any, ...]:
+_PLANNED = (
+    *("inputs_hash", "status", "layer", "architecture_hash", "mapper", "objective", "seed", "options"),
+    *("error_kind", "error", "version", "sources", "versions"),
+)
+"""Columns of what is known before a point is run."""
+
+
+def _point_row(point: SweepPoint) -> tuple[Any, ...]:
     layer = point.layer.model_dump_json(exclude={"kind", "name", "notes"})
-    valid = point.architecture is not None
+    options, architecture = point.options, point.architecture
     return (
         point.inputs_hash,
-        "pending" if valid else "failed",
+        "failed" if architecture is None else "pending",
         layer,
-        point.architecture.content_hash if point.architecture is not None else None,
-        point.mapper,
-        json.dumps(point.options, sort_keys=True),
-        None if valid else INVALID,
+        None if architecture is None else architecture.content_hash,
+        options.mapper,
+        options.made_for,
+        getattr(options, "seed", None),
+        json.dumps(options.given(), sort_keys=True),
+        INVALID if architecture is None else None,
         point.error,
         version(),
-        source_digest(),
+        source_digest(SimulatedPoint.packages),
         json.dumps(versions()),
     )
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.result import Configuration, SweepResult
 
-MORE_IS_BETTER = ("mac_utilisation", "row_hit_rate")
 WORKLOADS = ("layer", "network")
 
 
 def better_when_less(figure: str, value: float) -> float:
     """The value, or its negative where more is better."""
-    return -value if figure in MORE_IS_BETTER else value
+    return -value if FIGURES[figure].more_is_better else value
 
 
 def workloads(result: SweepResult) -> list[tuple[Any, list[Configuration]]]:

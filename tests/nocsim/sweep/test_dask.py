@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from nocsim.experiments.sweep.dask_pool import DaskPool
+
 from nocsim.experiments.sweep.result import read_results
 from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nocsim.experiments.sweep.figures import Outcome
 
 from cosa.model.layer import TENSORS, Layer
 from nocsim.experiments.sweep import estimate as module
-from nocsim.experiments.sweep.figures import Outcome
 from nocsim.experiments.sweep.spec import Sweep
 from tests.nocsim.sweep.conftest import CONV
 

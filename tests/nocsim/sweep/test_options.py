@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from nocsim.experiments.sweep.options import OPTIONS, arguments, option_names
 
 import cosa
 from cosa.common.errors import InputError
@@ -16,7 +17,6 @@ from cosa.mappers.registry import MAPPERS
 from cosa.mip.objective import OBJECTIVES, Weights
 from cosa.model.constraints import load_constraints
 from cosa.model.keeping import BYPASSES
-from nocsim.experiments.sweep.options import OPTIONS, arguments, option_names
 from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV

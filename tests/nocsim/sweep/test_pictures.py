@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nocsim.experiments.sweep.figures import FIGURES
 
 from nocsim.experiments.sweep import plot
-from nocsim.experiments.sweep.figures import FIGURES
 from nocsim.experiments.sweep.report import report
 from nocsim.experiments.sweep.result import SweepResult
 from nocsim.experiments.sweep.spec import Sweep

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from nocsim.experiments.sweep.size import on_chip_buffer_bytes
 
 import cosa
 from cosa.common.errors import InputError
 from cosa.model.arch import Architecture, architecture_names, load_architecture
 from cosa.model.networks import FOUR_NETWORKS, load_network
 from nocsim.experiments.sweep.fields import leaves, set_value, value_at
-from nocsim.experiments.sweep.size import on_chip_buffer_bytes
 from nocsim.experiments.sweep.spec import Sweep, load_sweep, sweep_names
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV

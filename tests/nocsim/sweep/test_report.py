@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from nocsim.experiments.sweep.figures import FIGURES
+
 from nocsim.experiments.sweep.result import Configuration, SweepResult, figure_name
 from nocsim.experiments.sweep.spec import Sweep, SweepCounts
 from nocsim.experiments.sweep.tradeoff import pareto_front, sensitivities, workloads

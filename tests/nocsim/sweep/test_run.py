@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nocsim.experiments.sweep.figures import FIGURES, Outcome
+from nocsim.experiments.sweep.pool import LocalPool
+from nocsim.experiments.sweep.versions import versions
 
 import cosa
 import nocsim as api
 from cosa.common.errors import CosaError, InputError
 from nocsim.experiments.sweep import pool as pools
-from nocsim.experiments.sweep.figures import FIGURES, Outcome
-from nocsim.experiments.sweep.pool import LocalPool
 from nocsim.experiments.sweep.result import SweepResult, read_results
 from nocsim.experiments.sweep.spec import Sweep, SweepCounts
 from nocsim.experiments.sweep.store import Store
-from nocsim.experiments.sweep.versions import versions
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV, finished, start, statuses, wait_for
 

@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cosa.common.errors import CosaError, InputError
-from nocsim.experiments.sweep.figures import Outcome, run_task
+from cosa.common.pool import Ended, Function, WorkerDiedError, called
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,14 +34,14 @@ class SchedulerLostError(CosaError):
     exit_code = 1
 
 
-def run_alone(task: str) -> Outcome:
-    """A point on a worker of the cluster."""
+def called_alone(function: Function, arguments: tuple[Any, ...]) -> Ended:
+    """A task on a worker of the cluster."""
     with _ONE_AT_A_TIME:
-        return run_task(task)
+        return called(None, function, arguments)
 
 
 class DaskPool:
-    """Workers of a cluster. The scheduler hands points of a worker that dies to another one."""
+    """Workers of a cluster. The scheduler hands tasks of a worker that dies to another one."""
 
     def __init__(self, address: str) -> None:
         host = address.removeprefix(_PREFIX)
@@ -58,12 +59,12 @@ class DaskPool:
             raise InputError(f"no dask scheduler answers: {reason}", source="--scheduler", value=address) from None
         self._address = address
         self._threads, self._ask_again, self._told = 1, 0.0, False
-        self._futures: dict[str, Any] = {}
-        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._futures: dict[Any, Any] = {}
+        self._ends: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     @property
     def slots(self) -> int:
-        """Two for each thread of the cluster, so that none waits for the next point; see `Pool`."""
+        """Two for each thread of the cluster, so that none waits for the next task; see `Pool`."""
         if time.monotonic() >= self._ask_again:
             with self._lost():
                 self._note_threads(sum(self._client.nthreads().values()))
@@ -78,39 +79,40 @@ class DaskPool:
         self._told = self._told and not threads
         self._threads = threads
 
-    def submit(self, key: str, task: str) -> None:
+    def submit(self, key: Any, function: Function, arguments: tuple[Any, ...]) -> None:
         """See `Pool`."""
+        name = f"{function.__name__}-{self._client.id}-{key}"
         with self._lost():
-            future = self._client.submit(run_alone, task, key=f"sweep-{self._client.id}-{key}", pure=False)
+            future = self._client.submit(called_alone, function, arguments, key=name, pure=False)
         self._futures[key] = future
         future.add_done_callback(self._note(key))
 
-    def _note(self, key: str) -> Callable[[Any], None]:
-        return lambda _: self._ended.put(key)
+    def _note(self, key: Any) -> Callable[[Any], None]:
+        return lambda _: self._ends.put(key)
 
-    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
-        """See `Pool`. A point on which workers die again and again has failed."""
+    def wait(self, seconds: float) -> list[Ended]:
+        """See `Pool`. A task on which workers die again and again has failed."""
         keys = []
         try:
-            keys.append(self._ended.get(timeout=seconds))
+            keys.append(self._ends.get(timeout=seconds))
             while True:
-                keys.append(self._ended.get_nowait())
+                keys.append(self._ends.get_nowait())
         except queue.Empty:
             pass
         if not keys and self._client.status != "running":
             raise self._gone()
-        return [(key, self._outcome(self._futures.pop(key))) for key in keys]
+        return [self._ended(key, self._futures.pop(key)) for key in keys]
 
-    def _outcome(self, future: Any) -> Outcome:
+    def _ended(self, key: Any, future: Any) -> Ended:
         if future.status == "cancelled":
             raise self._gone()
         with self._lost():
             error = future.exception()
             if error is None:
-                outcome: Outcome = future.result()
-                return outcome
-        kind = "WorkerDied" if type(error).__name__ == "KilledWorker" else type(error).__name__
-        return Outcome(error_kind=kind, error=" ".join(str(error).split()) or "no message")
+                ended: Ended = future.result()
+                return replace(ended, key=key)
+        text = " ".join(str(error).split()) or "no message"
+        return Ended(key, error=WorkerDiedError(text) if type(error).__name__ == "KilledWorker" else error)
 
     def close(self) -> None:
         """See `Pool`."""

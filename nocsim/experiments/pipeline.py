@@ -1,0 +1,276 @@
+"""The pipeline with the simulator: Point -> schedule -> choose -> evaluate -> simulate -> row.
+
+`STAGES` is the order; each works on the `SimulatedTrial` that goes through. Figures are entries of `FIGURES`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cosa.common.files import dump_yaml
+from cosa.experiments.figures import ANALYTICAL, Figure, agreed, by_name, mean_by, once, summed
+from cosa.experiments.pipeline import Outcome, Point, Trial, evaluate, run, schedule
+from cosa.model.arch import Architecture
+from cosa.model.schedule import Schedule
+from nocsim.options import RunOptions
+
+if TYPE_CHECKING:
+    from nocsim.result.result import Result
+
+Device = dict[str, Any]
+"""A DRAM device as plain data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedPoint(Point):
+    """What is scheduled, evaluated and simulated.
+
+    Attributes
+    ----------
+    simulation: how; None: not at all
+    device: the DRAM device where that is a file: its content, since the file could change, and another host may not
+        have it
+    candidates: schedules of a search among which simulation chooses
+    """
+
+    simulation: RunOptions | None = field(default_factory=RunOptions)
+    device: Device | None = None
+    candidates: int = 1
+
+    packages: ClassVar[tuple[str, ...]] = ("cosa", "dram", "nocsim", "arch_configs.dram")
+
+    def run(self) -> Outcome:
+        """Through all stages."""
+        return run(SimulatedTrial(self), STAGES, FIGURES)
+
+    def inputs(self) -> dict[str, Any]:
+        """All that can change the outcome, as plain data."""
+        return super().inputs() | {
+            "simulation": self.simulation and self.simulation.given(),
+            "device": self.device,
+            "candidates": self.candidates,
+        }
+
+
+@dataclass
+class SimulatedTrial(Trial):
+    """A point on its way, simulation included. `result`: of one that came to its end."""
+
+    result: Result | None = None
+    ended: str | None = None
+    reached_cycles: int = 0
+    simulate_seconds: float | None = None
+    simulations: int | None = None
+    skipped: int | None = None
+
+    def take(self, result: Result) -> None:
+        """What a simulation has found."""
+        self.ended, self.reached_cycles = result.ended, result.cycles.total
+        self.interrupted |= result.ended == "interrupted"
+        self.repeatable = result.ended in ("finished", "max_cycles")
+        assert result.timing is not None
+        self.loading_seconds += result.timing.load_kernels_seconds
+        self.simulate_seconds = result.timing.simulate_seconds
+        if result.ended == "finished":
+            self.result, self.latency_cycles = result, result.cycles.total
+
+
+def choose(trial: SimulatedTrial) -> None:
+    """The best of several candidates by simulation."""
+    from nocsim.experiments.simulated_search import simulate_best
+
+    point: SimulatedPoint = trial.point
+    if point.candidates > 1:
+        started = time.perf_counter()
+        best = simulate_best(trial.found, point.simulation)
+        trial.schedule_seconds = (trial.schedule_seconds or 0.0) + time.perf_counter() - started
+        trial.found, trial.result = [best.schedule], best.result
+        trial.simulations, trial.skipped = best.simulations, best.skipped
+        trial.interrupted |= best.interrupted
+
+
+def simulate(trial: SimulatedTrial) -> None:
+    """Run the schedule on the machine, unless its bound says that it will be given up, or `choose` has run it."""
+    from nocsim.api import simulate as simulated
+    from nocsim.experiments.simulated_search import excluded, machine_bound
+
+    point: SimulatedPoint = trial.point
+    if point.simulation is None:
+        return
+    with _with_device(trial.schedule, point.device) as found:
+        trial.bound = machine_bound(found)
+        if trial.result is not None:
+            trial.take(trial.result)
+        elif point.candidates > 1 or excluded(trial.bound, point.simulation):
+            trial.ended = "max_cycles"
+        else:
+            trial.take(simulated(found, point.simulation, keep_interrupted=point.keep_interrupted))
+
+
+STAGES: tuple[Callable[[Any], None], ...] = (schedule, choose, evaluate, simulate)
+
+
+@contextmanager
+def _with_device(found: Schedule, device: Device | None) -> Iterator[Schedule]:
+    """The schedule on its architecture with a DRAM device that is given as data."""
+    if device is None:
+        yield found
+        return
+    with TemporaryDirectory(prefix="cosa-") as folder:
+        file = Path(folder) / "device.yaml"
+        file.write_text(dump_yaml(device), encoding="utf-8")
+        yield found.with_architecture(with_device(found.architecture, str(file)))
+
+
+def with_device(architecture: Architecture, device: str) -> Architecture:
+    """The architecture with another DRAM device."""
+    return architecture.model_copy(update={"dram": architecture.require_dram().model_copy(update={"device": device})})
+
+
+def _result(of: Callable[[Result], Any]) -> Callable[[SimulatedTrial], Any]:
+    """A figure of a simulation that came to its end."""
+    return lambda trial: None if trial.result is None else of(trial.result)
+
+
+def _at_least(trial: SimulatedTrial) -> int | None:
+    if trial.ended is None or trial.bound is None:
+        return None
+    return trial.latency_cycles if trial.result else max(trial.reached_cycles, trial.bound.cycles)
+
+
+def _dram_energy(result: Result) -> float | None:
+    energies = [channel.energy_pj.total for channel in result.dram.channels if channel.energy_pj is not None]
+    return sum(energies) if len(energies) == len(result.dram.channels) else None
+
+
+def _row_hit_rate(result: Result) -> float | None:
+    channels = result.dram.channels
+    accesses = sum(channel.reads + channel.writes for channel in channels)
+    return sum(channel.row_hits for channel in channels) / accesses if accesses else None
+
+
+def _share(name: str) -> Callable[[Result], float | None]:
+    return lambda result: getattr(result.extrapolation, name) if result.extrapolation else 0.0
+
+
+SIMULATED: tuple[Figure, ...] = (
+    Figure(
+        "simulated_cycles",
+        "INTEGER",
+        _result(lambda result: result.cycles.total),
+        "of the simulator",
+        "cycles",
+        summed,
+        simulated=True,
+    ),
+    Figure(
+        "at_least_cycles",
+        "INTEGER",
+        _at_least,
+        "`simulated_cycles`, or what they are not below where a simulation was given up",
+        "cycles",
+        summed,
+        simulated=True,
+    ),
+    Figure(
+        "extrapolated_share",
+        "REAL",
+        _result(_share("extrapolated_share")),
+        "of `simulated_cycles`, what stands for steps of a long schedule that were not simulated; 0 if exact",
+        "share",
+        mean_by("simulated_cycles"),
+        simulated=True,
+    ),
+    Figure(
+        "margin_share",
+        "REAL",
+        _result(_share("margin_share")),
+        "estimated margin of extrapolated cycles; 0 if exact",
+        "share",
+        mean_by("simulated_cycles"),
+        simulated=True,
+    ),
+    Figure("ended", "TEXT", lambda trial: trial.ended, "how the simulation ended", total=agreed, simulated=True),
+    Figure(
+        "dram_energy_pj",
+        "REAL",
+        _result(_dram_energy),
+        "simulated DRAM, from data sheet currents; not part of the others",
+        "pJ",
+        summed,
+        scale=1e6,
+        simulated=True,
+    ),
+    Figure(
+        "dram_bytes",
+        "INTEGER",
+        _result(lambda result: sum(channel.bytes for channel in result.dram.channels)),
+        "whole bursts",
+        "bytes",
+        summed,
+        simulated=True,
+    ),
+    Figure(
+        "network_bytes",
+        "INTEGER",
+        _result(lambda result: sum(load.bytes for load in result.tensors.values())),
+        "payload sent",
+        "bytes",
+        summed,
+        simulated=True,
+    ),
+    Figure(
+        "row_hit_rate",
+        "REAL",
+        _result(_row_hit_rate),
+        "of DRAM accesses",
+        "share",
+        mean_by("dram_bytes"),  # accesses, each of a burst
+        more_is_better=True,
+        simulated=True,
+    ),
+    Figure(
+        "busiest_link_share",
+        "REAL",
+        _result(lambda result: max((link.busy_share for link in result.links), default=0.0)),
+        "of cycles in which the busiest link or port carried a flit",
+        "share",
+        simulated=True,
+    ),
+    Figure(
+        "pe_computing_share",
+        "REAL",
+        _result(lambda result: sum(pe.computing for pe in result.pes) / len(result.pes) / result.cycles.total),
+        "of cycles in which a PE computes, mean of all",
+        "share",
+        mean_by("simulated_cycles"),
+        simulated=True,
+    ),
+    Figure("simulations", "INTEGER", lambda trial: trial.simulations, "of candidates", total=once, simulated=True),
+    Figure(
+        "simulations_skipped",
+        "INTEGER",
+        lambda trial: trial.skipped,
+        "candidates whose bound is no better than the best",
+        total=once,
+        simulated=True,
+    ),
+    Figure(
+        "simulate_seconds",
+        "REAL",
+        lambda trial: trial.simulate_seconds,
+        "wall time of the simulator",
+        "s",
+        once,
+        simulated=True,
+        clock=True,
+    ),
+)
+
+FIGURES = by_name((*ANALYTICAL, *SIMULATED))
