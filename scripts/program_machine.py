@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import geometric_mean, pstdev
 from typing import Any
 
+import cosa
 from cosa.analytical.evaluation import evaluate_timeloop
-from cosa.mappers.machine import map_layer
 from cosa.model.arch import load_architecture
 from cosa.model.networks import load_network
 from nocsim.experiments.portfolio_run import portfolio
@@ -42,7 +42,7 @@ def machine(options: argparse.Namespace) -> dict[str, Any]:
         entry: dict[str, Any] = {"layer": layer.name}
         for objective in ("latency", "edp"):
             started = time.process_time()
-            schedule = map_layer(
+            schedule = cosa.schedule(
                 layer, architecture, objective=objective, model="analytical", time_limit_seconds=options.time_limit
             )
             result = evaluate_timeloop(layer, architecture, schedule.nest)

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from cosa.analytical.evaluation import evaluate_timeloop
 from cosa.common.files import WHOLE, FileModel, Model, file_stems, prepared_folder
-from cosa.common.layer_pool import run_layers
 from cosa.common.result_cache import content_key, read_cached, source_digest, write_cached
 from cosa.common.version import version
+from cosa.experiments.layer_pool import run_layers
 from cosa.mappers.registry import MapperOptions, candidates
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer

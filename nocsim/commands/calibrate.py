@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from cosa.commands.work import Work
 from cosa.common.errors import InputError
+from cosa.common.options import Options, option
+from cosa.common.parameters import Given, takes
 from cosa.common.terminal import check_output, out_lines
+from cosa.mappers.registry import Seed
 
 if TYPE_CHECKING:
     from cosa.analytical.constants import Fit
@@ -18,50 +22,36 @@ def register(app: typer.Typer) -> None:
     app.command("calibrate")(calibrate_command)
 
 
-def calibrate_command(
-    arch: Annotated[str, typer.Option(metavar="NAME|FILE", help="Packaged architecture, or a file.")] = "simba_4x4",
-    mesh: Annotated[
-        str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
-    ] = None,
-    runs: Annotated[int | None, typer.Option(metavar="N", help="Schedules to simulate (60; tuning: 20).")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of layers, constants and walks.")] = 0,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes at a time.")] = 1,
-    published: Annotated[
-        bool, typer.Option("--published", help="Fit the weights of the published objective instead.")
-    ] = False,
-    tune_weights: Annotated[
-        bool, typer.Option("--tune-weights", help="Tune those weights on one layer, step by step.")
-    ] = False,
-    network: Annotated[str | None, typer.Option(metavar="NAME", help="Tuning: layer table.")] = None,
-    layer: Annotated[str | None, typer.Option(metavar="NAME", help="Tuning: layer of that table.")] = None,
-    layer_file: Annotated[str | None, typer.Option(metavar="FILE", help="Tuning: file of a layer.")] = None,
-    output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="File to write.")] = None,
-) -> None:
-    """Fit the network model's constants, or the published objective's weights, on simulated schedules."""
-    from cosa.api import find_architecture
+class HowToCalibrate(Options):
+    """What `nocsim calibrate` does."""
 
-    if not 0 <= seed < 2**31:
-        raise InputError("out of range", source="--seed", value=seed, allowed=f"a whole number from 0 to {2**31 - 1}")
-    if not 1 <= workers <= 1024:
-        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
-    if runs is not None and not 1 <= runs <= 10_000:
-        raise InputError("out of range", source="--runs", value=runs, allowed="a whole number from 1 to 10000")
-    if tune_weights and published:
+    runs: int | None = option(None, "Schedules to simulate (60; tuning: 20).", ge=1, le=10_000)
+    seed: Seed = option(0, "Of layers, constants and walks.")
+    workers: int = option(1, "Processes at a time.", ge=1, le=1024)
+    published: bool = option(False, "Fit the weights of the published objective instead.")
+    tune_weights: bool = option(False, "Tune those weights on one layer, step by step.")
+    output: str | None = option(None, "File to write.", flag="-o,--output", metavar="FILE")
+
+
+@takes(Work, HowToCalibrate)
+def calibrate_command(given: Given) -> None:
+    """Fit the network model's constants, or the published objective's weights, on simulated schedules."""
+    work, how = given.of(Work), given.of(HowToCalibrate)
+    runs, output = how.runs, how.output
+    if how.tune_weights and how.published:
         raise InputError("contradicts --tune-weights", source="--published", value=True)
-    if not tune_weights:
-        for option, value in (("--network", network), ("--layer", layer), ("--layer-file", layer_file)):
+    if not how.tune_weights:
+        named = {"--network": work.network, "--layer": work.layer, "--layer-file": work.layer_file}
+        for option_name, value in named.items():
             if value is not None:
-                raise InputError("needs --tune-weights", source=option, value=value)
+                raise InputError("needs --tune-weights", source=option_name, value=value)
     if output is not None:
-        check_output("-o", output, {"--arch": arch, "--layer-file": layer_file})
-    architecture = find_architecture(arch)
-    if mesh is not None:
-        architecture = architecture.with_mesh(mesh)
-    if tune_weights:
-        from cosa.commands.layer import chosen_layer
+        check_output("-o", output, work.inputs())
+    architecture = work.architecture()
+    if how.tune_weights:
         from nocsim.experiments.tune_weights import tune_weights as tune
 
-        tuned = tune(chosen_layer(network, layer, layer_file), architecture, runs=runs or 20)
+        tuned = tune(work.one_layer(), architecture, runs=runs or 20)
         lines = [
             f"{tuned.published_cycles:,} cycles with the published weights, {tuned.cycles:,} with the tuned ones, "
             f"{tuned.tried} tried",
@@ -72,8 +62,8 @@ def calibrate_command(
     else:
         from nocsim.experiments.calibrate import calibrate, calibrate_published
 
-        fit_of = calibrate_published if published else calibrate
-        found = fit_of(architecture, runs=runs or 60, seed=seed, workers=workers)
+        fit_of = calibrate_published if how.published else calibrate
+        found = fit_of(architecture, runs=runs or 60, seed=how.seed, workers=how.workers)
         assert found.fit is not None
         lines = [*_fit(found.fit), *_values(found.model_dump(exclude={"kind", "schema_version", "fit"}))]
         if output is not None:

@@ -6,15 +6,20 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cosa.commands.work import Work
 from cosa.common.errors import InputError
+from cosa.common.files import write_atomic
+from cosa.common.options import Options, option
+from cosa.common.parameters import Given, takes
 from cosa.common.terminal import check_output, out, out_lines
+from cosa.mappers.registry import every_mapper, find_mapper
+from cosa.model.objectives import OBJECTIVES
 
 if TYPE_CHECKING:
-    from cosa.model.networks import NetworkLayer
     from nocsim.experiments.compare import ComparedMapping, Comparison
 
 
@@ -23,99 +28,64 @@ def register(app: typer.Typer) -> None:
     app.command("compare")(compare_command)
 
 
-def compare_command(
-    context: typer.Context,
-    network: Annotated[str | None, typer.Option(metavar="NAME", help="Layer table.")] = None,
-    layer: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME...]", help="Layers of that table; all without this.")
-    ] = None,
-    layer_file: Annotated[str | None, typer.Option(metavar="FILE", help="YAML or JSON file of a layer.")] = None,
-    arch: Annotated[str, typer.Option(metavar="NAME|FILE", help="Packaged architecture, or a file.")] = "simba_4x4",
-    mesh: Annotated[
-        str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
-    ] = None,
-    mappers: Annotated[
-        str, typer.Option(metavar="NAME,NAME...", help="Mappers; ratios are to the first.")
-    ] = "cosa,random,hybrid",
-    objective: Annotated[
-        str, typer.Option(metavar="latency|energy|edp|simulated", help="What the searches minimise.")
-    ] = "latency",
-    simulate: Annotated[bool, typer.Option("--simulate", help="Simulate the schedules found.")] = False,
-    candidates: Annotated[
-        int, typer.Option(metavar="N", help="Objective simulated: mappings of each search to choose among.")
-    ] = 16,
-    max_cycles: Annotated[int | None, typer.Option(metavar="N", help="Give a simulation up at this cycle.")] = None,
-    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Give a simulation up then.")] = None,
-    samples: Annotated[int | None, typer.Option(metavar="N", help="Mapper random: valid mappings to draw (5).")] = None,
-    budget_evaluations: Annotated[
-        int | None, typer.Option(metavar="N", help="Searches: stop after so many mappings evaluated.")
-    ] = None,
-    budget_seconds: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Each mapper: stop after this time.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of every mapper.")] = 0,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processor cores.")] = 1,
-    timing: Annotated[
-        bool, typer.Option("--timing/--no-timing", help="Report seconds to solution, or leave them out.")
-    ] = True,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON (- prints it).")
-    ] = None,
-    csv_file: Annotated[
-        str | None, typer.Option("--csv", metavar="FILE", help="Write the mappings as CSV (- prints them).")
-    ] = None,
-) -> int:
+class HowToCompare(Options):
+    """What `nocsim compare` does besides what the mappers are told."""
+
+    mappers: str = option("program,random,hybrid", "Mappers; ratios are to the first.", metavar="NAME,NAME...")
+    objective: str = option("latency", "What mappers that know it minimise.", metavar="latency|energy|edp|simulated")
+    simulate: bool = option(False, "Simulate the schedules found.")
+    candidates: int | None = option(None, "Objective simulated: mappings of each search to choose among (16).", ge=1)
+    max_cycles: int | None = option(None, "Give a simulation up at this cycle.", gt=0)
+    simulation_seconds: float | None = option(
+        None, "Give a simulation up then.", flag="--simulation-time-limit", unit="seconds", gt=0
+    )
+    workers: int = option(1, "Processor cores.", ge=1, le=1024)
+    timing: bool = option(True, "Report seconds to solution, or leave them out.", off="--no-timing")
+    json_file: str | None = option(None, "Write the result as JSON (- prints it).", flag="--json", metavar="FILE")
+    csv_file: str | None = option(None, "Write the mappings as CSV (- prints them).", flag="--csv", metavar="FILE")
+
+
+@takes(Work, HowToCompare, owned={one.name: one.options for one in every_mapper()})
+def compare_command(given: Given) -> int:
     """Map layers with several mappers; print cycles, energy, simulated cycles, samples and time to solution."""
-    if not 1 <= workers <= 1024:
-        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
-    if not 0 <= seed < 2**31:
-        raise InputError("out of range", source="--seed", value=seed, allowed=f"a whole number from 0 to {2**31 - 1}")
-    if candidates < 1:
-        raise InputError("out of range", source="--candidates", value=candidates, allowed="a whole number >= 1")
-    from cosa.api import find_architecture
-    from cosa.commands.search import budget
-    from cosa.common.files import write_atomic
-    from nocsim.experiments.compare import compare
+    from nocsim.experiments.compare import CANDIDATES, compare
     from nocsim.experiments.simulated_search import Limit
 
-    for option, value in (("--max-cycles", max_cycles), ("--time-limit", time_limit)):
-        if value is not None and not value > 0:
-            raise InputError("out of range", source=option, value=value, allowed="> 0")
-
-    names = [name.strip() for name in mappers.split(",")]
-    _check_effect(context, names, simulate, objective)
-    layers = _layers(network, layer, layer_file)
-    architecture = find_architecture(arch)
-    if mesh is not None:
-        architecture = architecture.with_mesh(mesh)
-    for option, file in (("--json", json_file), ("--csv", csv_file)):
+    work, how = given.of(Work), given.of(HowToCompare)
+    options = given.without(Work, HowToCompare)
+    names = [name.strip() for name in how.mappers.split(",")]
+    with given.flags(mapper="--mappers"):
+        _check_effect(how, names, options)
+    layers, architecture = work.layers(), work.architecture()
+    for option_name, file in (("--json", how.json_file), ("--csv", how.csv_file)):
         if file is not None and file != "-":
-            check_output(option, file, {"--layer-file": layer_file, "--arch": arch})
-    if json_file is not None and csv_file is not None and Path(json_file).resolve() == Path(csv_file).resolve():
-        raise InputError("also what --json writes to", source="--csv", value=csv_file, allowed="another file")
+            check_output(option_name, file, work.inputs())
+    both = [Path(file).resolve() for file in (how.json_file, how.csv_file) if file is not None]
+    if len(both) > len(set(both)):
+        raise InputError("also what --json writes to", source="--csv", value=how.csv_file, allowed="another file")
     line = _Line()
-    result = compare(
-        layers,
-        architecture,
-        names,
-        network=network,
-        objective=objective,
-        budget=budget(samples, budget_evaluations, budget_seconds),
-        seed=seed,
-        workers=workers,
-        simulate=simulate,
-        pool_size=candidates,
-        limit=Limit(max_cycles, time_limit),
-        timing=timing,
-        progress=line,
-    )
+    with given.flags(mapper="--mappers"):
+        result = compare(
+            layers,
+            architecture,
+            names,
+            network=work.network,
+            objective=how.objective,
+            options=options,
+            workers=how.workers,
+            simulate=how.simulate,
+            pool_size=how.candidates or CANDIDATES,
+            limit=Limit(how.max_cycles, how.simulation_seconds),
+            timing=how.timing,
+            progress=line,
+        )
     line.end()
-    if csv_file is not None and csv_file != "-":
-        write_atomic(csv_file, result.csv())
-    if json_file is not None and json_file != "-":
-        result.to_file(json_file)
-    if "-" in (json_file, csv_file):
-        out(result.to_json() if json_file == "-" else result.csv())
+    if how.csv_file is not None and how.csv_file != "-":
+        write_atomic(how.csv_file, result.csv())
+    if how.json_file is not None and how.json_file != "-":
+        result.to_file(how.json_file)
+    if "-" in (how.json_file, how.csv_file):
+        out(result.to_json() if how.json_file == "-" else result.csv())
     else:
         out_lines(text(result))
     if not result.complete:
@@ -123,44 +93,22 @@ def compare_command(
     return 1 if any(mapping.error for mapping in result.mappings) else 0
 
 
-def _check_effect(context: typer.Context, mappers: list[str], simulate: bool, objective: str) -> None:
+def _check_effect(how: HowToCompare, mappers: list[str], options: dict[str, Any]) -> None:
     """InputError for an option on the command line that would change nothing."""
-    from cosa.mappers.registry import SEARCHES
-    from nocsim.experiments.compare import MapperSpec
-
-    names = {MapperSpec.of(mapper).name for mapper in mappers}
-    searches, simulations = names & set(SEARCHES), simulate or objective == "simulated"
+    models = [find_mapper(name.partition(":")[0]).options for name in mappers]
+    for name, value in options.items():
+        if not any(name in model.model_fields for model in models):
+            owners = ", ".join(one.name for one in every_mapper() if name in one.options.model_fields)
+            raise InputError("has no effect here", path=name, value=value, allowed=f"with one of the mappers {owners}")
+    simulations = how.simulate or how.objective == "simulated"
     for name, useful, allowed in (
-        ("samples", "random" in names, "with the mapper random"),
-        ("budget_evaluations", bool(searches), f"with one of the mappers {', '.join(SEARCHES)}"),
-        ("candidates", objective == "simulated", "with --objective simulated"),
+        ("candidates", how.objective == "simulated", "with --objective simulated"),
         ("max_cycles", simulations, "with --simulate or --objective simulated"),
-        ("time_limit", simulations, "with --simulate or --objective simulated; of mappers: --budget-seconds"),
+        ("simulation_seconds", simulations, "with --simulate or --objective simulated"),
     ):
-        source = context.get_parameter_source(name)
-        if not useful and source is not None and source.name == "COMMANDLINE":
-            option = "--" + name.replace("_", "-")
-            raise InputError("has no effect here", source=option, value=context.params[name], allowed=allowed)
-
-
-def _layers(network: str | None, layer: str | None, layer_file: str | None) -> list[NetworkLayer]:
-    from cosa.model.layer import Layer
-    from cosa.model.networks import NetworkLayer, load_network
-
-    if layer_file is not None:
-        if network is not None or layer is not None:
-            raise InputError("contradicts --network and --layer", source="--layer-file", value=layer_file)
-        return [NetworkLayer(Layer.from_file(layer_file), 1)]
-    if network is None:
-        raise InputError("no layer given", allowed="--network NAME, with --layer NAME or without, or --layer-file FILE")
-    table = load_network(network)
-    if layer is None:
-        return list(table.layers)
-    chosen = [table.find(name.strip()) for name in layer.split(",")]
-    for number, entry in enumerate(chosen):
-        if entry in chosen[:number]:
-            raise InputError("named twice", source="--layer", value=entry.layer.name, allowed="each once")
-    return chosen
+        value = getattr(how, name)
+        if value is not None and not useful:
+            raise InputError("has no effect here", path=name, value=value, allowed=allowed)
 
 
 class _Line:
@@ -189,8 +137,8 @@ def text(result: Comparison) -> list[str]:
     proven = any(row.gap is not None for row in result.mappings)
     header = ["mapper", "cycles", "uJ", "EDP", *(["simulated"] if simulated else []), "ratio"]
     header += [*(["gap"] if proven else []), "drawn", "valid", *(["s"] if timed else [])]
-    what = {"edp": "energy x cycles"}.get(result.objective, result.objective)
-    lines = [f"{result.architecture}, searches minimise {what}; EDP in uJ x million cycles"]
+    what = OBJECTIVES[result.objective].text if result.objective in OBJECTIVES else "simulated cycles"
+    lines = [f"{result.architecture}, mappers minimise {what}; EDP in uJ x million cycles"]
     for name in dict.fromkeys(row.layer for row in result.mappings):
         rows = [row for row in result.mappings if row.layer == name]
         cells = []

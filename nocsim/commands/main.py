@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
-
+from cosa.commands.work import Work
 from cosa.common.errors import InputError
+from cosa.common.options import Options, flag_of, option
+from cosa.common.parameters import Given, takes
 from cosa.common.terminal import application, check_output, out, out_json, run
+from cosa.mappers.registry import every_mapper
 from nocsim.commands import calibrate as cli_calibrate
 from nocsim.commands import compare as cli_compare
 from nocsim.commands import mesh as cli_network
@@ -37,118 +38,111 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(app, "nocsim", argv)
 
 
-@app.command("run")
-def run_command(
-    schedule: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Schedule file, as cosa schedule writes it.")
-    ] = None,
-    network: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Layer table: schedule and simulate all its layers instead of one schedule."),
-    ] = None,
-    mesh: Annotated[
-        str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
-    ] = None,
-    placement: Annotated[
-        str | None,
-        typer.Option(metavar="ORDER", help="How spatial loops lie on the mesh, instead of machine.placement."),
-    ] = None,
-    arch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE", help="Architecture instead of the one in the schedule (--network: simba_4x4)."
-        ),
-    ] = None,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the complete result as JSON (- prints it).")
-    ] = None,
-    ideal_network: Annotated[bool, typer.Option("--ideal-network", help="No mesh: zero latency, no limit.")] = False,
-    ideal_memory: Annotated[bool, typer.Option("--ideal-memory", help="No DRAM: zero latency, no limit.")] = False,
-    timing: Annotated[
-        bool, typer.Option("--timing/--no-timing", help="Report wall-clock seconds, or leave them out.")
-    ] = True,
-    heat: cli_network.Heat = None,
-    max_cycles: Annotated[int | None, typer.Option(metavar="N", help="End the run at this cycle.")] = None,
-    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="End the run after this time.")] = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Simulate every step, also of a schedule with very many of them.")
-    ] = False,
-    mapper: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --network: what makes the schedules.")
-    ] = None,
-    objective: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --network: what the mapper minimises (latency).")
-    ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", help="With --network: processes at a time.")] = 1,
-    cache: Annotated[
-        str | None, typer.Option(metavar="FOLDER|none", help="With --network: where results of layers are kept.")
-    ] = None,
-) -> int:
-    """Simulate a schedule, or a whole network, and say where every cycle went."""
-    if network is not None:
-        contradictions: dict[str, object] = {"--schedule": schedule, "--heat": heat, "--max-cycles": max_cycles}
-        contradictions |= {"--ideal-network": ideal_network or None, "--ideal-memory": ideal_memory or None}
-        contradictions |= {"--time-limit": time_limit, "--exact": exact or None}
-        for option, value in contradictions.items():
-            if value is not None:
-                raise InputError(f"contradicts {option}", source="--network", value=network)
-        from nocsim.commands.whole_network import run_whole_network
+class HowToRun(Options):
+    """What `nocsim run` does."""
 
-        return run_whole_network(
-            network,
-            arch=arch,
-            mesh=mesh,
-            placement=placement,
-            mapper=mapper,
-            objective=objective,
-            workers=workers,
-            cache=cache,
-            json_file=json_file,
-        )
-    if schedule is None:
-        raise InputError("nothing to run", allowed="--schedule FILE, or --network NAME")
+    schedule: str | None = option(None, "Schedule file, as cosa schedule writes it.", metavar="FILE")
+    placement: str | None = option(
+        None, "How spatial loops lie on the mesh, instead of machine.placement.", metavar="ORDER"
+    )
+    json_file: str | None = option(
+        None, "Write the complete result as JSON (- prints it).", flag="--json", metavar="FILE"
+    )
+    mapper: str | None = option(
+        None,
+        "With layers instead of a schedule: what makes the schedules (program).",
+        metavar="NAME",
+        complete="cosa.mappers.registry:mapper_names",
+    )
+    workers: int = option(1, "With layers: processes at a time.", ge=1, le=1024)
+    cache: str | None = option(None, "With layers: where results are kept.", metavar="FOLDER|none")
+
+
+class OfOneRun(Options):
+    """Of the run of one schedule. Its time limit has the name that those of mappers have."""
+
+    ideal_network: bool = option(False, "No mesh: zero latency, no limit.")
+    ideal_memory: bool = option(False, "No DRAM: zero latency, no limit.")
+    timing: bool = option(True, "Report wall-clock seconds, or leave them out.", off="--no-timing")
+    heat: str | None = option(None, cli_network.HEAT_HELP, metavar="FILE")
+    max_cycles: int | None = option(None, "End the run at this cycle.", gt=0)
+    time_limit_seconds: float | None = option(None, "End the run, or the mapper, then.", gt=0, unit="seconds")
+    exact: bool = option(False, "Simulate every step, also of a schedule with very many of them.")
+
+
+_SHARED = "time_limit_seconds"
+
+
+@app.command("run")
+@takes(HowToRun, Work, OfOneRun, owned={one.name: one.options for one in every_mapper()})
+def run_command(given: Given) -> int:
+    """Simulate a schedule, or schedule and simulate layers, and say where every cycle went."""
+    how, work = given.of(HowToRun), given.of(Work)
+    of_mapper = given.without(HowToRun, Work, OfOneRun)
+    if work.network is not None or work.layer is not None or work.layer_file is not None:
+        first = "--network" if work.network is not None else "--layer-file"
+        if how.schedule is not None:
+            raise InputError("contradicts --schedule", source=first, value=work.network or work.layer_file)
+        for name in OfOneRun.model_fields:
+            if name in given.values and name != _SHARED:
+                flag = flag_of(name, OfOneRun.model_fields[name])
+                raise InputError(f"contradicts {flag}", source=first, value=work.network or work.layer_file)
+        if _SHARED in given.values:
+            of_mapper[_SHARED] = given.values[_SHARED]
+        from nocsim.commands.whole_network import run_layers_named
+
+        return run_layers_named(work, given, of_mapper, how)
+    if how.schedule is None:
+        raise InputError("nothing to run", allowed="--schedule FILE, or layers: --network NAME or --layer-file FILE")
+    for name in ("mapper", "workers", "cache", *of_mapper):
+        if name in given.values:
+            with given.flags():
+                allowed = "with --network or --layer-file"
+                raise InputError("does not go with --schedule", path=name, value=given.values[name], allowed=allowed)
+    return _run_one(how.schedule, work, how, given.of(OfOneRun))
+
+
+def _run_one(schedule: str, work: Work, how: HowToRun, asked: OfOneRun) -> int:
     from nocsim.api import resolve, simulate
     from nocsim.machine.limits import ProgressLine
     from nocsim.result.report import text
 
-    if json_file not in (None, "-"):
-        check_output("--json", json_file, {"--schedule": schedule, "--arch": arch})
-    if heat is not None:
-        cli_network.check_heat_option(heat, {"--schedule": schedule, "--arch": arch}, ideal_network=ideal_network)
-    found = resolve(schedule, arch, mesh, placement)
-    for option, limit in (("--max-cycles", max_cycles), ("--time-limit", time_limit)):
-        if limit is not None and not limit > 0:
-            raise InputError("out of range", source=option, value=limit, allowed="> 0")
+    inputs = {"--schedule": schedule, "--arch": work.arch}
+    if how.json_file not in (None, "-"):
+        check_output("--json", how.json_file or "", inputs)
+    if asked.heat is not None:
+        cli_network.check_heat_option(asked.heat, inputs, ideal_network=asked.ideal_network)
+    found = resolve(schedule, work.arch, work.mesh, how.placement)
     line = ProgressLine()
     result = simulate(
         found,
-        ideal_network=ideal_network,
-        ideal_memory=ideal_memory,
-        max_cycles=max_cycles,
-        time_limit_seconds=time_limit,
+        ideal_network=asked.ideal_network,
+        ideal_memory=asked.ideal_memory,
+        max_cycles=asked.max_cycles,
+        time_limit_seconds=asked.time_limit_seconds,
         keep_interrupted=True,
         progress=line,
-        exact=exact,
+        exact=asked.exact,
     )
     line.end()
     code = 130 if result.ended == "interrupted" else 0
-    if heat is not None:
+    if asked.heat is not None:
         from nocsim.result.heat import save_run_heat
 
-        save_run_heat(result, found.architecture, heat)
-    if not timing:
+        save_run_heat(result, found.architecture, asked.heat)
+    if not asked.timing:
         result = result.model_copy(update={"timing": None})
-    data = {} if timing else {"exclude": {"timing"}}
-    if json_file == "-":
+    data = {} if asked.timing else {"exclude": {"timing"}}
+    if how.json_file == "-":
         out(result.to_json(**data))
         return code
-    if json_file is not None:
-        result.to_file(json_file, **data)
+    if how.json_file is not None:
+        result.to_file(how.json_file, **data)
     out(text(result))
-    if json_file is not None:
-        out(f"\nwritten to {json_file}\n")
-    if heat is not None:
-        out(f"\nlink heat written to {heat}\n")
+    if how.json_file is not None:
+        out(f"\nwritten to {how.json_file}\n")
+    if asked.heat is not None:
+        out(f"\nlink heat written to {asked.heat}\n")
     return code
 
 

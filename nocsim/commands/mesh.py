@@ -22,10 +22,8 @@ Fifo = Annotated[int, typer.Option(metavar="FLITS", help="Depth of each router's
 Reservation = Annotated[
     int, typer.Option(metavar="FLITS", help="Free places a multicast head needs in every FIFO it forks into.")
 ]
-Heat = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Busy share of every link: a picture (.png .svg .pdf) or a table (.csv)."),
-]
+HEAT_HELP = "Busy share of every link: a picture (.png .svg .pdf) or a table (.csv)."
+Heat = Annotated[str | None, typer.Option(metavar="FILE", help=HEAT_HELP)]
 
 
 def register(app: typer.Typer) -> None:

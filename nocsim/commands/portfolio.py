@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from cosa.common.errors import InputError, nearest_of
+from cosa.commands.work import Work
+from cosa.common.errors import InputError
+from cosa.common.options import Options, option
+from cosa.common.parameters import Given, takes
 from cosa.common.terminal import check_output, out, out_lines
+from nocsim.published.portfolio import PublishedPortfolioOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nocsim.experiments.portfolio_search import Portfolio, PortfolioResult
+    from nocsim.experiments.portfolio_search import PortfolioResult
 
 _ROWS = 12
-MODELS = ("network", "published-machine")
-MEMORIES = ("none", "dramsim2")
+
+
+class HowToChoose(Options):
+    """What `nocsim schedule` does besides what the portfolio is told."""
+
+    model: Literal["network", "published-machine"] = option(
+        "network", "Whose machine: ours, or the published simulator's, which replays."
+    )
+    memory: Literal["none", "dramsim2"] | None = option(None, "Model published-machine: DRAM behind its port.")
+    portfolio: bool = option(False, "Solve all variants of the objective, not the network model alone.")
+    json_file: str | None = option(
+        None, "Write the table of candidates as JSON (- prints it).", flag="--json", metavar="FILE"
+    )
+    output: str | None = option(None, "Schedule file.", flag="-o,--output", metavar="FILE")
 
 
 def register(app: typer.Typer) -> None:
@@ -24,119 +38,43 @@ def register(app: typer.Typer) -> None:
     app.command("schedule")(schedule_command)
 
 
-def schedule_command(
-    network: Annotated[str | None, typer.Option(metavar="NAME", help="Layer table.")] = None,
-    layer: Annotated[str | None, typer.Option(metavar="NAME", help="Layer of that table.")] = None,
-    layer_file: Annotated[str | None, typer.Option(metavar="FILE", help="YAML or JSON file of a layer.")] = None,
-    arch: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help="Packaged architecture, or a file (simba_4x4; published: cosa2021)."),
-    ] = None,
-    mesh: Annotated[
-        str | None, typer.Option(metavar="COLUMNSxROWS", help="Mesh of PEs instead of the architecture's.")
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="network|published-machine",
-            help="Whose machine: ours, or the published simulator's, which replays.",
-        ),
-    ] = "network",
-    memory: Annotated[
-        str | None, typer.Option(metavar="none|dramsim2", help="Model published-machine: DRAM behind its port.")
-    ] = None,
-    physical_only: Annotated[
-        bool,
-        typer.Option(
-            "--physical-only/--any-loops",
-            help="Model published-machine: leave out what gains from its generator's gaps.",
-        ),
-    ] = True,
-    portfolio: Annotated[
-        bool, typer.Option("--portfolio", help="Solve all variants of the objective, not the network model alone.")
-    ] = False,
-    variants: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Variants to solve, separated by commas.")
-    ] = None,
-    constants: Annotated[str | None, typer.Option(metavar="FILE", help="Weights of the model's prediction.")] = None,
-    keep: Annotated[int, typer.Option(metavar="N", help="Schedules to place in every way and simulate.")] = 3,
-    gap: Annotated[float, typer.Option(metavar="RATIO", help="Gap at which a solve ends.")] = 0.05,
-    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="Time of each solve.")] = 60.0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the solver.")] = 0,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes at a time.")] = 1,
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the table of candidates as JSON (- prints it).")
-    ] = None,
-    output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Schedule file.")] = None,
-) -> None:
+@takes(Work, HowToChoose, PublishedPortfolioOptions)
+def schedule_command(given: Given) -> None:
     """Schedule a layer, place the best answers on the mesh in every way, simulate them, keep the fastest."""
-    from cosa.api import find_architecture
-    from cosa.commands.layer import chosen_layer
-    from nocsim.experiments.portfolio_run import VARIANTS
-    from nocsim.experiments.portfolio_run import portfolio as run_portfolio
-
-    published = model == "published-machine"
-    if model not in MODELS:
-        nearest = nearest_of(model, MODELS)
-        raise InputError("no such model", source="--model", value=model, allowed=", ".join(MODELS), nearest=nearest)
-    if memory is not None and memory not in MEMORIES:
-        nearest = nearest_of(memory, MEMORIES)
-        raise InputError(
-            "no such memory", source="--memory", value=memory, allowed=", ".join(MEMORIES), nearest=nearest
-        )
-    for option, given in (("--memory", memory is not None), ("--any-loops", not physical_only)):
-        if given and not published:
-            raise InputError("does not go with the model network", source=option, allowed="--model published-machine")
-    for option, value, fine, allowed in (
-        ("--gap", gap, 0 < gap <= 10, "a ratio > 0 and <= 10"),
-        ("--time-limit", time_limit, 0 < time_limit <= 1e7, "seconds > 0 and <= 10000000"),
-        ("--seed", seed, 0 <= seed < 2**31, f"a whole number from 0 to {2**31 - 1}"),
-        ("--keep", keep, 1 <= keep <= 100, "a whole number from 1 to 100"),
-        ("--workers", workers, 1 <= workers <= 1024, "a whole number from 1 to 1024"),
-    ):
-        if not fine:
-            raise InputError("out of range", source=option, value=value, allowed=allowed)
-    inputs = {"--layer-file": layer_file, "--arch": arch, "--constants": constants}
-    for option, path in (("-o", output), ("--json", json_file)):
-        if path is not None and not (option == "--json" and path == "-"):
-            check_output(option, path, inputs)
-    found_layer = chosen_layer(network, layer, layer_file)
-    architecture = find_architecture(arch or ("cosa2021" if published else "simba_4x4"))
-    if mesh is not None:
-        architecture = architecture.with_mesh(mesh)
-    options: dict[str, Any] = {
-        "constants": constants,
-        "keep": keep,
-        "gap": gap,
-        "time_limit_seconds": time_limit,
-        "seed": seed,
-        "workers": workers,
-    }
+    work, how = given.of(Work), given.of(HowToChoose)
+    published = how.model == "published-machine"
+    options = given.without(Work, HowToChoose)
+    for name, value in (("--memory", how.memory), ("--any-loops", options.get("physical_only"))):
+        if value is not None and not published:
+            raise InputError("does not go with the model network", source=name, allowed="--model published-machine")
+    given.of(PublishedPortfolioOptions)
+    inputs = work.inputs() | {"--constants": given.values.get("constants")}
+    for option_name, path in (("-o", how.output), ("--json", how.json_file)):
+        if path is not None and not (option_name == "--json" and path == "-"):
+            check_output(option_name, path, inputs)
+    layer, architecture = work.one_layer(), work.architecture("cosa2021" if published else "simba_4x4")
+    if how.memory == "none":
+        architecture = architecture.model_copy(update={"dram": None})
+    elif how.memory == "dramsim2":
+        architecture.require_dram()
     if published:
-        from nocsim.published import portfolio as published_run
-
-        if memory == "none":
-            architecture = architecture.model_copy(update={"dram": None})
-        elif memory == "dramsim2":
-            architecture.require_dram()
-        run: Callable[..., Portfolio] = published_run.published_portfolio
-        known = published_run.VARIANTS
-        options["physical_only"] = physical_only
+        from nocsim.published.portfolio import VARIANTS as KNOWN
+        from nocsim.published.portfolio import published_portfolio as run
     else:
-        run, known = run_portfolio, VARIANTS
-    names: tuple[str, ...] = known if portfolio else known[:1]
-    if variants is not None:
-        names = tuple(name.strip() for name in variants.split(","))
-    found = run(found_layer, architecture, variants=names, **options)
-    if output is not None:
-        found.schedule.save(output)
-    if json_file == "-":
+        from nocsim.experiments.portfolio_run import VARIANTS as KNOWN
+        from nocsim.experiments.portfolio_run import portfolio as run
+    options.setdefault("variants", KNOWN if how.portfolio else KNOWN[:1])
+    with given.flags():
+        found = run(layer, architecture, **options)
+    if how.output is not None:
+        found.schedule.save(how.output)
+    if how.json_file == "-":
         out(found.result.to_json())
         return
-    if json_file is not None:
-        found.result.to_file(json_file)
+    if how.json_file is not None:
+        found.result.to_file(how.json_file)
     out_lines(lines(found.result))
-    for path in (output, json_file):
+    for path in (how.output, how.json_file):
         if path is not None:
             out(f"written to {path}\n")
 

@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from cosa.common.errors import InputError
-from cosa.common.layer_pool import LayerProgress
-from cosa.common.result_cache import default_cache
+from cosa.commands.work import Work
+from cosa.common.parameters import Given
+from cosa.common.result_cache import chosen_cache
 from cosa.common.terminal import check_output, out
+from cosa.experiments.layer_pool import LayerProgress
+from cosa.mappers.registry import options_of
+from cosa.model.networks import Network
+from cosa.model.schedule import made_together
 from nocsim.experiments.network_run import NetworkResult, run_network
 
+if TYPE_CHECKING:
+    from nocsim.commands.main import HowToRun
 
-def run_whole_network(
-    name: str,
-    *,
-    arch: str | None,
-    mesh: str | None,
-    placement: str | None,
-    mapper: str | None,
-    objective: str | None,
-    workers: int,
-    cache: str | None,
-    json_file: str | None,
-) -> int:
-    """Run it, print the table, write the result; 130 if it was interrupted (the layers done are reported)."""
-    from cosa.model.arch import load_architecture
-    from cosa.model.networks import load_network
 
-    if not 1 <= workers <= 1024:
-        raise InputError("out of range", source="--workers", value=workers, allowed="a whole number from 1 to 1024")
-    network = load_network(name)
-    architecture = load_architecture(arch or "simba_4x4")
-    if mesh is not None:
-        architecture = architecture.with_mesh(mesh)
-    if placement is not None:
-        architecture = architecture.with_placement(placement)
-    if json_file not in (None, "-"):
-        check_output("--json", json_file, {"--arch": arch})
-    folder = None if cache == "none" else Path(cache) if cache else default_cache()
-    options = {} if objective is None else {"objective": objective}
+def run_layers_named(work: Work, given: Given, of_mapper: dict[str, Any], how: HowToRun) -> int:
+    """Schedule and simulate layers, print the table, write the result; 130 if it was interrupted (the layers done are
+    reported)."""
+    layers, architecture = work.layers(), work.architecture()
+    network = Network(work.network or layers[0].layer.name, tuple(layers))
+    if how.placement is not None:
+        architecture = architecture.with_placement(how.placement)
+    if how.json_file not in (None, "-"):
+        check_output("--json", how.json_file or "", work.inputs())
+    with given.flags():
+        options = options_of(how.mapper, of_mapper, flags=True)
+        options.require_levels(architecture)
     result = run_network(
-        network, architecture, mapper=mapper, options=options, workers=workers, cache=folder, progress=LayerProgress()
+        network,
+        architecture,
+        options,
+        workers=how.workers,
+        cache=chosen_cache(how.cache),
+        progress=LayerProgress(),
     )
-    if json_file == "-":
+    if how.json_file == "-":
         out(result.to_json())
     else:
-        if json_file is not None:
-            result.to_file(json_file)
+        if how.json_file is not None:
+            result.to_file(how.json_file)
         out(text(result, len(network.layers)))
     return 0 if result.complete else 130
 
@@ -54,7 +50,7 @@ def run_whole_network(
 def text(result: NetworkResult, layers: int) -> str:
     """The table: a row a unique layer, then totals over all occurrences."""
     lines = [
-        f"{result.network} on {result.architecture}, mapper {result.mapper}",
+        f"{result.network} on {result.architecture}, mapper {made_together(run.made for run in result.layers)}",
         "",
         f"{'layer':22}{'x':>4}{'compute':>12}{'analytical':>12}{'simulated':>12}{'ratio':>7}{'MACs':>7}",
     ]

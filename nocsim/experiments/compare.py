@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from math import exp, log
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -19,11 +19,11 @@ from cosa.common.errors import CosaError, InputError, nearest_of
 from cosa.common.files import FileModel, Model
 from cosa.common.version import version
 from cosa.common.worker_pool import worker_processes
-from cosa.mappers import Budget
-from cosa.mappers.registry import MAPPERS, PROGRAMS, SEARCH_OBJECTIVES, budget_parts, candidates
+from cosa.mappers.registry import MapperOptions, Run, candidates, find_mapper, mapper_names, options_of
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim
 from cosa.model.networks import NetworkLayer
+from cosa.model.objectives import OBJECTIVES, ObjectiveName
 from cosa.model.schedule import Schedule, StoppedBy
 from nocsim.experiments.simulated_search import (
     Limit,
@@ -34,8 +34,8 @@ from nocsim.experiments.simulated_search import (
     simulate_best,
 )
 
-Objective = Literal["latency", "energy", "edp", "simulated"]
-OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp", "simulated")
+Objective = Literal[ObjectiveName, "simulated"]
+GOALS = (*OBJECTIVES, "simulated")
 CANDIDATES = 16
 """Mappings of a search that `simulated` chooses among."""
 
@@ -46,6 +46,9 @@ class ComparedMapping(Model):
     layer: str
     count: int
     mapper: str
+    objective: str
+    model: str | None = None
+    seed: int | None = None
     cycles: int | None = None
     energy_pj: float | None = None
     energy_delay_pj_cycles: float | None = None
@@ -54,6 +57,7 @@ class ComparedMapping(Model):
     extrapolated_share: float | None = None
     bound_cycles: int | None = None
     simulated_ratio: float | None = None
+    bound: float | None = None
     gap: float | None = None
     evaluations: int | None = None
     samples_drawn: int | None = None
@@ -88,7 +92,6 @@ class Comparison(FileModel):
     architecture: str
     architecture_hash: str
     objective: Objective
-    seed: int
     max_cycles: int | None = None
     mappers: tuple[str, ...]
     mappings: tuple[ComparedMapping, ...]
@@ -108,45 +111,43 @@ class Comparison(FileModel):
 
 
 @dataclass(frozen=True)
-class MapperSpec:
-    """A mapper as a comparison names it: ``NAME``, ``NAME:OBJECTIVE``, or, of a program, ``NAME:OBJECTIVE:MODEL``."""
+class Contender:
+    """A mapper as a comparison names it (``NAME``, ``NAME:OBJECTIVE``, or, of the program, ``NAME:OBJECTIVE:MODEL``),
+    and its options."""
 
     text: str
-    name: str
-    objective: str | None = None
-    model: str | None = None
+    options: MapperOptions
 
     @staticmethod
-    def of(text: str) -> MapperSpec:
+    def of(text: str, shared: Mapping[str, Any] | None = None, objective: str | None = None) -> Contender:
         """Read it.
+
+        Parameters
+        ----------
+        shared: options that all mappers get which have them.
+        objective: of mappers that know it and are given none.
 
         Raises
         ------
         InputError: there is no such mapper, objective or model.
         """
-        from cosa.mappers.machine import MODELS
-        from cosa.mip.objective import OBJECTIVES as PROGRAM_OBJECTIVES
-
         name, *rest = text.split(":")
-        parts: list[tuple[str, str, tuple[str, ...]]] = [("mapper", name, MAPPERS)]
-        if rest:
-            known = (*PROGRAM_OBJECTIVES, *SEARCH_OBJECTIVES) if name == "cosa" else SEARCH_OBJECTIVES
-            parts.append(("objective", rest[0], known))
-        if len(rest) > 1:
-            own = name in PROGRAMS and rest[0] in SEARCH_OBJECTIVES and len(rest) == 2
-            parts.append(("model", ":".join(rest[1:]), MODELS if own else ()))
-        for what, value, choices in parts:
-            if value not in choices:
-                allowed, nearest = ", ".join(choices) or f"none for {name}:{rest[0]}", nearest_of(value, choices)
-                raise InputError(f"no such {what}", source="--mappers", value=text, allowed=allowed, nearest=nearest)
-        return MapperSpec(text, name, *rest)
+        mapper = find_mapper(name)
+        fields = mapper.options.model_fields
+        given = {one: value for one, value in (shared or {}).items() if one in fields and value is not None}
+        if objective in mapper.objectives():
+            given["objective"] = objective
+        if len(rest) > 2:
+            raise InputError("too many parts", path="mapper", value=text, allowed="NAME:OBJECTIVE:MODEL at most")
+        given |= dict(zip(("objective", "model"), rest, strict=False))
+        return Contender(text, options_of(name, given))
 
 
 @dataclass
 class _Made:
     """What a mapper has made of a layer."""
 
-    mapper: str
+    contender: Contender
     schedule: Schedule | None = None
     seconds: float = 0.0
     best: SimulatedBest | None = None
@@ -156,8 +157,7 @@ class _Made:
     def interrupted(self) -> bool:
         if self.best is not None and self.best.interrupted:
             return True
-        search = self.schedule.provenance.search if self.schedule else None
-        return search is not None and search.stopped_by == "interrupted"
+        return self.schedule is not None and self.schedule.provenance.interrupted
 
 
 def compare(
@@ -167,8 +167,7 @@ def compare(
     *,
     network: str | None = None,
     objective: str = "latency",
-    budget: Budget | None = None,
-    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
     workers: int = 1,
     simulate: bool = False,
     pool_size: int = CANDIDATES,
@@ -180,11 +179,12 @@ def compare(
 
     Parameters
     ----------
-    mappers: names, with ``:OBJECTIVE`` and for the program ``:MODEL`` behind where they have their own (`MapperSpec`).
-    objective: of the searches; the program keeps its own. `simulated`: each search gives its best mappings by latency
+    mappers: names, with ``:OBJECTIVE`` and for the program ``:MODEL`` behind where they have their own (`Contender`).
+    objective: of all mappers that know it and name none. `simulated`: each search gives its best mappings by latency
         (`pool_size` of them, all samples of `random`), of which the one with the fewest simulated cycles is
         taken.
-    budget, seed, workers: of the mappers; simulations run on so many processes.
+    options: of mappers, by name; each gets those that it has.
+    workers: cores of each mapper; simulations run on so many processes.
     simulate: simulate the schedules found.
     limit: of each simulation; one that reaches it has no simulated cycles.
     timing: whether seconds are told.
@@ -199,7 +199,8 @@ def compare(
     InputError: no such mapper or objective, or the architecture can't be simulated.
     """
     goal = _check(mappers, objective)
-    specs = [MapperSpec.of(text) for text in mappers]
+    searched = "latency" if goal == "simulated" else goal
+    contenders = [Contender.of(text, options, searched) for text in mappers]
     if simulate or goal == "simulated":
         architecture.require_noc()
         architecture.require_dram()
@@ -210,10 +211,11 @@ def compare(
         for entry in layers:
             made: list[_Made] = []
             try:
-                for spec in specs:
+                for one in contenders:
                     if progress:
-                        progress(entry.layer.name, spec.text)
-                    made.append(_map(spec, entry, architecture, goal, budget, seed, workers, pool_size, pool, limit))
+                        progress(entry.layer.name, one.text)
+                    run = Run(workers, _most(one.options, pool_size) if goal == "simulated" else 1, True)
+                    made.append(_map(one, entry, architecture, run, (pool, limit) if goal == "simulated" else None))
                     if made[-1].interrupted:
                         raise KeyboardInterrupt
                 cycles = _simulated(made, pool, limit or Limit()) if simulate or goal == "simulated" else {}
@@ -227,8 +229,7 @@ def compare(
         network=network,
         architecture=architecture.name,
         architecture_hash=architecture.content_hash,
-        objective=goal,
-        seed=seed,
+        objective=goal,  # type: ignore[arg-type]  # one of GOALS
         max_cycles=limit.max_cycles if limit else None,
         mappers=tuple(mappers),
         mappings=tuple(rows),
@@ -237,70 +238,47 @@ def compare(
     )
 
 
-def _check(mappers: Sequence[str], objective: str) -> Objective:
+def _check(mappers: Sequence[str], objective: str) -> str:
     if not mappers:
-        raise InputError("no mapper", source="--mappers", allowed=", ".join(MAPPERS))
+        raise InputError("no mapper", path="mappers", allowed=", ".join(mapper_names()))
     for number, mapper in enumerate(mappers):
         if mapper in mappers[:number]:
-            raise InputError("named twice", source="--mappers", value=mapper, allowed="each once")
-    for name in OBJECTIVES:
-        if name == objective:
-            return name
-    allowed, nearest = ", ".join(OBJECTIVES), nearest_of(objective, OBJECTIVES)
-    raise InputError("no such objective", source="--objective", value=objective, allowed=allowed, nearest=nearest)
+            raise InputError("named twice", path="mappers", value=mapper, allowed="each once")
+    if objective not in GOALS:
+        allowed, nearest = ", ".join(GOALS), nearest_of(objective, GOALS)
+        raise InputError("no such objective", path="objective", value=objective, allowed=allowed, nearest=nearest)
+    return objective
+
+
+def _most(options: MapperOptions, pool_size: int) -> int:
+    """How many mappings of a mapper are simulated: all that `random` draws."""
+    return max(pool_size, getattr(options, "samples", None) or 0)
 
 
 def _map(
-    spec: MapperSpec,
+    contender: Contender,
     entry: NetworkLayer,
     architecture: Architecture,
-    objective: Objective,
-    budget: Budget | None,
-    seed: int,
-    workers: int,
-    most: int,
-    pool: ProcessPoolExecutor | None,
-    limit: Limit | None,
+    run: Run,
+    simulations: tuple[ProcessPoolExecutor | None, Limit | None] | None,
 ) -> _Made:
     started = time.perf_counter()
-    simulated = objective == "simulated"
-    model = spec.model
-    if model is None and spec.name == "machine":
-        model = "network" if simulated else "analytical"
-    if spec.name == "random" and budget is not None and budget.samples is not None:
-        most = max(most, budget.samples)
     try:
-        found = candidates(
-            spec.name,
-            entry.layer,
-            architecture,
-            most=most if simulated else 1,
-            objective=spec.objective or (None if spec.name == "cosa" else "latency" if simulated else objective),
-            budget=_own(budget, spec.name),
-            seed=seed,
-            workers=workers,
-            keep_interrupted=True,
-            **({"model": model} if model else {}),
-        )
-        best = simulate_best(found, pool, limit) if simulated else None
+        found = candidates(entry.layer, architecture, contender.options, run)
+        best = simulate_best(found, *simulations) if simulations else None
     except CosaError as error:
-        return _Made(spec.text, seconds=time.perf_counter() - started, error=str(error))
-    return _Made(spec.text, best.schedule if best else found[0], time.perf_counter() - started, best)
-
-
-def _own(budget: Budget | None, mapper: str) -> Budget | None:
-    """The part of a budget that a mapper knows."""
-    return budget and Budget(**{part: getattr(budget, part) for part in budget_parts(mapper)})
+        return _Made(contender, seconds=time.perf_counter() - started, error=str(error))
+    return _Made(contender, best.schedule if best else found[0], time.perf_counter() - started, best)
 
 
 def _known(made: Sequence[_Made]) -> dict[str, Simulated | None]:
     """Simulations that searches have made already, by mapper."""
-    return {one.mapper: one.best.simulated for one in made if one.best is not None}
+    return {one.contender.text: one.best.simulated for one in made if one.best is not None}
 
 
 def _simulated(made: Sequence[_Made], pool: ProcessPoolExecutor | None, limit: Limit) -> dict[str, Simulated | None]:
     """Simulations by mapper; those that a search has made already are taken from it."""
-    others = [(one.mapper, one.schedule) for one in made if one.best is None and one.schedule is not None]
+    others = [(one.contender.text, one.schedule) for one in made if one.best is None and one.schedule is not None]
     worth = [(mapper, schedule) for mapper, schedule in others if not limit.excludes(machine_bound(schedule))]
     found = simulate_all([schedule for _, schedule in worth], pool, limit)
     ends = dict(zip((mapper for mapper, _ in worth), found, strict=True))
@@ -308,12 +286,14 @@ def _simulated(made: Sequence[_Made], pool: ProcessPoolExecutor | None, limit: L
 
 
 def _rows(
-    entry: NetworkLayer, made: Sequence[_Made], ends: dict[str, Simulated | None], objective: Objective, timing: bool
+    entry: NetworkLayer, made: Sequence[_Made], ends: dict[str, Simulated | None], objective: str, timing: bool
 ) -> list[ComparedMapping]:
     rows: list[ComparedMapping] = []
     for one in made:
         seconds = one.seconds if timing else None
-        head = {"layer": entry.layer.name, "count": entry.count, "mapper": one.mapper, "seconds": seconds}
+        options = one.contender.options
+        head = {"objective": options.made_for, "seed": getattr(options, "seed", None)}
+        head |= {"layer": entry.layer.name, "count": entry.count, "mapper": one.contender.text, "seconds": seconds}
         if one.schedule is None:
             rows.append(ComparedMapping.model_validate(head | {"error": one.error}))
             continue
@@ -322,14 +302,16 @@ def _rows(
             schedule.padded_layer, schedule.architecture, schedule.nest, padding_macs=schedule.padding_macs
         )
         edp = result.energy_pj * result.cycles
-        end = ends.get(one.mapper)
+        end = ends.get(one.contender.text)
         figures = {
             "cycles": result.cycles,
             "energy_pj": result.energy_pj,
             "energy_delay_pj_cycles": edp,
             "simulated_cycles": end.cycles if end else None,
             "extrapolated_share": end.extrapolated_share if end else None,
-            "bound_cycles": machine_bound(schedule) if one.mapper in ends else None,
+            "bound_cycles": machine_bound(schedule) if one.contender.text in ends else None,
+            "model": schedule.provenance.model,
+            "bound": schedule.provenance.bound,
             "gap": schedule.provenance.gap,
             "stopped_by": "time" if schedule.provenance.solver_status == "time_limit" else None,
             "padded": dict(schedule.padded),
@@ -346,7 +328,7 @@ def _rows(
     return [_with_ratios(row, rows[0], objective) for row in rows]
 
 
-def _with_ratios(row: ComparedMapping, first: ComparedMapping, objective: Objective) -> ComparedMapping:
+def _with_ratios(row: ComparedMapping, first: ComparedMapping, objective: str) -> ComparedMapping:
     field = {"energy": "energy_pj", "edp": "energy_delay_pj_cycles"}.get(objective, "cycles")
 
     def ratio(name: str) -> float | None:

@@ -6,28 +6,28 @@ so that a second run reads them back. Any number of workers gives the same bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from cosa.api import program_options
-from cosa.common.errors import InputError, nearest_of
 from cosa.common.files import FileModel, Model
-from cosa.common.layer_pool import run_layers
 from cosa.common.result_cache import content_key, read_cached, write_cached
 from cosa.common.result_cache import source_digest as digest_of
 from cosa.common.version import version
-from cosa.mappers.registry import PROGRAMS, program_objective
+from cosa.experiments.layer_pool import run_layers
+from cosa.mappers.registry import MapperOptions, candidates, options_of
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import Network, NetworkLayer
+from cosa.model.schedule import Made
 
 
 class LayerRun(Model):
     """One unique layer: how often it occurs, and its cycles (of one occurrence).
 
     `method` says whether all steps were simulated; if not, `extrapolated_share` of the simulated cycles stand for steps
-    that were not, and `margin_share` is the estimated margin of the total (both 0 if all were).
+    that were not, and `margin_share` is the estimated margin of the total (both 0 if all were). `made`: the schedule's
+    mapper, objective, model, seed, value, bound and gap.
     """
 
     layer: str
@@ -44,7 +44,7 @@ class LayerRun(Model):
     dram_bytes: int
     network_bytes: int
     solver_status: str | None
-    gap: float | None
+    made: Made
 
 
 class NetworkResult(FileModel):
@@ -57,6 +57,7 @@ class NetworkResult(FileModel):
     architecture: str
     architecture_hash: str
     mapper: str
+    objective: str
     layers: tuple[LayerRun, ...]
     complete: bool
 
@@ -80,30 +81,27 @@ def source_digest() -> str:
     return digest_of(("cosa", "dram", "nocsim", "arch_configs.dram"))
 
 
-def inputs_hash(layer: Layer, architecture_hash: str, mapper: str, options: dict[str, Any]) -> str:
-    """Content hash of everything that can change a layer's figures (the layer's own name cannot)."""
+def inputs_hash(
+    layer: Layer, architecture_hash: str, options: MapperOptions, inputs: Mapping[str, Any] | None = None
+) -> str:
+    """Content hash of everything that can change a layer's figures (the layer's own name cannot); `inputs`: more."""
     data = {
         "layer": layer.model_dump(mode="json", exclude={"name", "notes"}),
         "architecture": architecture_hash,
-        "mapper": mapper,
-        "options": options,
+        "mapper": options.mapper,
+        "options": options.given(),
+        "inputs": dict(inputs or {}),
         "version": version(),
         "sources": source_digest(),
     }
     return content_key(data)
 
 
-def cache_key(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> str:
-    """`inputs_hash` of a layer on an architecture."""
-    return inputs_hash(layer, architecture.content_hash, mapper, options)
-
-
-def run_layer(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> dict[str, Any]:
+def run_layer(layer: Layer, architecture: Architecture, options: MapperOptions) -> dict[str, Any]:
     """Schedule and simulate one layer; the figures of `LayerRun` without its name and count."""
-    import cosa
     import nocsim
 
-    schedule = cosa.schedule(layer, architecture, **options)
+    schedule = candidates(layer, architecture, options)[0]
     result = nocsim.simulate(schedule)
     part = result.extrapolation
     return {
@@ -119,16 +117,16 @@ def run_layer(layer: Layer, architecture: Architecture, mapper: str, options: di
         "dram_bytes": sum(channel.bytes for channel in result.dram.channels),
         "network_bytes": sum(load.bytes for load in result.tensors.values()),
         "solver_status": schedule.provenance.solver_status,
-        "gap": schedule.provenance.gap,
+        "repeatable": schedule.provenance.repeatable,
+        "made": schedule.provenance.made.model_dump(mode="json"),
     }
 
 
 def run_network(
     network: Network,
     architecture: Architecture,
+    options: MapperOptions | None = None,
     *,
-    mapper: str | None = None,
-    options: dict[str, Any] | None = None,
     workers: int = 1,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -137,8 +135,7 @@ def run_network(
 
     Parameters
     ----------
-    mapper: `cosa`, the published program, or `machine`, the machine program (None: the objective decides).
-    options: of the mapper, as `cosa.schedule` takes them.
+    options: of a mapper (None: the default mapper with its defaults).
     workers: processes at a time.
     cache: folder of earlier results, or None for none.
     progress: called with (layers done, layers in all).
@@ -149,18 +146,11 @@ def run_network(
 
     Raises
     ------
-    InputError: there is no such mapper or objective, or an option is of the other program.
     CosaError: a layer cannot be scheduled or simulated; the layer is named.
     """
-    if mapper is not None and mapper not in PROGRAMS:
-        allowed, nearest = ", ".join(PROGRAMS), nearest_of(mapper, PROGRAMS)
-        raise InputError("no such mapper", source="--mapper", value=mapper, allowed=allowed, nearest=nearest)
-    options = dict(options or {})
-    options["objective"] = program_objective(mapper, options.get("objective"))
-    program_options(architecture, **options)  # wrong ones end here, before the workers start
-    mapper = mapper or "cosa"
+    options = options or options_of(None, {})
     figures: dict[int, dict[str, Any]] = {}
-    keys = [cache_key(entry.layer, architecture, mapper, options) for entry in network.layers]
+    keys = [inputs_hash(entry.layer, architecture.content_hash, options) for entry in network.layers]
     for number, key in enumerate(keys):
         known = read_cached(cache, key)
         if known is not None:
@@ -170,12 +160,11 @@ def run_network(
     if progress:
         progress(len(figures), len(keys))
     try:
-        for number, found in run_layers(network, missing, run_layer, (architecture, mapper, options), workers):
+        for number, found in run_layers(network, missing, run_layer, (architecture, options), workers):
+            # More time, or another machine, may find a better one than what a limit cut off.
+            repeatable = found.pop("repeatable")
             figures[number] = found
-            if found["solver_status"] not in (
-                "time_limit",
-                "failed",
-            ):  # more time, or another machine, may find a better one
+            if repeatable:
                 write_cached(cache, keys[number], found)
             if progress:
                 progress(len(figures), len(keys))
@@ -186,11 +175,13 @@ def run_network(
         network=network.name,
         architecture=architecture.name,
         architecture_hash=architecture.content_hash,
-        mapper=mapper,
+        mapper=options.mapper,
+        objective=options.made_for,
         layers=tuple(_entry(network.layers[number], figures[number]) for number in sorted(figures)),
         complete=complete,
     )
 
 
 def _entry(entry: NetworkLayer, figures: dict[str, Any]) -> LayerRun:
-    return LayerRun(layer=entry.layer.name, count=entry.count, **figures)
+    made = Made.model_validate(figures["made"])
+    return LayerRun(layer=entry.layer.name, count=entry.count, **figures | {"made": made})

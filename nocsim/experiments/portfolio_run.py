@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cosa.analytical.constants import Constants
+from cosa.common.errors import InputError
+from cosa.mappers.program import ProgramOptions
+from cosa.mappers.published import PublishedOptions
+from cosa.mappers.registry import MapperOptions
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule
-from nocsim.experiments.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
+from nocsim.experiments.portfolio_search import ROUNDS, Judge, Portfolio, PortfolioOptions, run_portfolio
 
 VARIANTS = ("network", "short_steps", "long_steps", "few_reloads", "loads_only", "analytical", "published")
 """Objectives: the network model, with cycles a step a third as heavy, or 30 at least, with reloads of partial sums four
@@ -24,28 +28,18 @@ def portfolio(
     layer: Layer | str | Path,
     architecture: Architecture | str | Path = "simba_4x4",
     *,
-    variants: Sequence[str] = VARIANTS,
-    constants: Constants | str | Path | None = None,
-    keep: int = 3,
-    gap: float = 0.05,
-    time_limit_seconds: float = 60.0,
-    seed: int = 0,
-    workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
+    **options: Any,
 ) -> Portfolio:
     """The best of several schedules of a layer on the exact simulator.
 
     Parameters
     ----------
     layer, architecture: as `cosa.schedule` takes them.
-    variants: objectives to solve, names of `VARIANTS`.
-    constants: of the network model, in its variants and for the prediction (None: the defaults).
-    keep: how many of the distinct schedules, by predicted cycles, are placed in every way and run.
-    gap, time_limit_seconds: of each solve. Rounds end most solves; where time does,
-        another run may find another schedule.
-    seed: of the solver.
-    workers: processes at a time; any number gives the same result.
     progress: called with what is done (``solved`` or ``simulated``), how many are, and of how many.
+    options: `variants` (names of `VARIANTS`), `constants` of the network model, `keep`, `gap`, `time_limit_seconds`,
+        `seed`, `workers` (`PortfolioOptions`). Rounds end most solves; where time does, another run may find another
+        schedule.
 
     Raises
     ------
@@ -53,25 +47,18 @@ def portfolio(
     InfeasibleError: the layer does not fit.
     SolverError: no variant has an answer in time.
     """
-    from cosa.api import find_architecture, find_constants, find_layer
+    from cosa.api import find_architecture, find_layer
 
+    asked = PortfolioOptions.of(options)
     found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
     found_architecture.require_noc()
     found_architecture.require_dram()
-    weights = find_constants(constants) or Constants()
-    assert isinstance(weights, Constants)
-    return run_portfolio(
-        found_layer,
-        found_architecture,
-        chosen_variants(_options(weights), variants),
-        _simulator(weights),
-        keep=keep,
-        gap=gap,
-        time_limit_seconds=time_limit_seconds,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-    )
+    weights = asked.constants or Constants()
+    if not isinstance(weights, Constants):
+        allowed = "weights of the model network"
+        raise InputError("of another model", path="constants.kind", value=weights.kind, allowed=allowed)
+    variants = asked.chosen(_variants(weights, asked))
+    return run_portfolio(found_layer, found_architecture, variants, _simulator(weights), asked, progress=progress)
 
 
 def _simulator(constants: Constants) -> Judge:
@@ -92,24 +79,22 @@ def _simulator(constants: Constants) -> Judge:
     return Judge("simulator", predict, machine_bound, run)
 
 
-def _options(constants: Constants) -> dict[str, dict[str, Any]]:
-    """What `cosa.schedule` takes for each variant."""
+def _variants(constants: Constants, asked: PortfolioOptions) -> dict[str, MapperOptions]:
+    """Every variant as options of its mapper."""
     steps, reloads = constants.cycles_per_step, constants.reloads
+    plain = ProgramOptions.of(asked.solving() | {"rounds": ROUNDS, "settle_ties": False, "model": "network"})
 
-    def weighted(weights: Constants) -> dict[str, Any]:
-        return {"objective": "latency", "model": "network", "constants": weights}
+    def network(**changes: float) -> ProgramOptions:
+        return plain.with_(constants=constants.model_copy(update=changes))
 
-    def network(**changes: float) -> dict[str, Any]:
-        return weighted(constants.model_copy(update=changes))
-
-    known: dict[str, dict[str, Any]] = {
+    known: dict[str, MapperOptions] = {
         "network": network(),
         "short_steps": network(cycles_per_step=steps / _STEP_FACTOR),
         "long_steps": network(cycles_per_step=max(steps, 10.0) * _STEP_FACTOR),
         "few_reloads": network(reloads=max(reloads, 0.1) * _RELOAD_FACTOR),
-        "loads_only": weighted(constants.floor_alone()),
-        "analytical": {"objective": "latency", "model": "analytical"},
-        "published": {"objective": "cosa"},
+        "loads_only": plain.with_(constants=constants.floor_alone()),
+        "analytical": plain.with_(model="analytical"),
+        "published": PublishedOptions(time_limit_seconds=asked.time_limit_seconds, seed=asked.seed),
     }
     assert tuple(known) == VARIANTS
     return known

@@ -11,26 +11,72 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import BeforeValidator
+
+from cosa.analytical.constants import Constants, PublishedConstants
 from cosa.common.errors import CosaError, InputError, SolverError, nearest_of
 from cosa.common.files import FileModel, Model
+from cosa.common.options import Options, option, read_by
 from cosa.common.version import version
 from cosa.common.worker_pool import call_all, worker_processes
+from cosa.mappers.program import read_constants, read_constants_file
+from cosa.mappers.registry import Gap, MapperOptions, Seconds, Seed, candidates
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Provenance, Schedule
 
-_ROUNDS = 2
+ROUNDS = 2
 """Of solving and tightening. What they leave open is less than the prediction is off."""
 
 _POLISH_STEPS = 4
 """From neighbour to neighbour at the end, where runs are cheap."""
 
-_PUBLISHED_GAP = 1e-4
-"""Of logarithms."""
-
 Outcome = Literal["simulated", "stopped", "skipped"]
+
+
+def _names(value: Any) -> Any:
+    """Names from a list or a text with commas between them."""
+    if isinstance(value, str):
+        return tuple(name.strip() for name in value.split(","))
+    return tuple(value) if isinstance(value, list) else value
+
+
+class PortfolioOptions(Options):
+    """Of a portfolio: what is solved, how long, and how much is run."""
+
+    variants: Annotated[tuple[str, ...] | None, BeforeValidator(_names)] = option(
+        None, "Variants to solve, separated by commas.", metavar="NAMES"
+    )
+    constants: Annotated[
+        Constants | PublishedConstants | None, read_by("constants", read_constants_file, read_constants)
+    ] = option(None, "Weights of the model's prediction.")
+    keep: int = option(3, "Schedules to place in every way and simulate.", ge=1, le=100)
+    gap: Gap = option(0.05, "Gap at which a solve ends.", metavar="RATIO")
+    time_limit_seconds: Seconds = option(60.0, "Of each solve.", unit="seconds")
+    seed: Seed = option(0, "Seed of the solver.")
+    workers: int = option(1, "Processes at a time; any number gives the same result.", ge=1, le=1024)
+
+    def solving(self) -> dict[str, Any]:
+        """What every solve is told."""
+        return {"gap": self.gap, "time_limit_seconds": self.time_limit_seconds, "seed": self.seed}
+
+    def chosen(self, known: Mapping[str, MapperOptions]) -> dict[str, MapperOptions]:
+        """The variants asked for.
+
+        Raises
+        ------
+        InputError: there is no such variant, or none is named.
+        """
+        names = tuple(known) if self.variants is None else self.variants
+        for name in names:
+            if name not in known:
+                nearest, allowed = nearest_of(name, list(known)), ", ".join(known)
+                raise InputError("no such variant", path="variants", value=name, allowed=allowed, nearest=nearest)
+        if not names:
+            raise InputError("empty", path="variants", value="", allowed=", ".join(known))
+        return {name: known[name] for name in known if name in names}
 
 
 class Candidate(Model):
@@ -178,14 +224,10 @@ class _Runs:
 def run_portfolio(
     layer: Layer,
     architecture: Architecture,
-    options: Mapping[str, dict[str, Any]],
+    variants: Mapping[str, MapperOptions],
     judge: Judge,
+    asked: PortfolioOptions,
     *,
-    keep: int,
-    gap: float,
-    time_limit_seconds: float,
-    seed: int,
-    workers: int,
     progress: Callable[[str, int, int], None] | None = None,
     fine: Callable[[Schedule], None] | None = None,
 ) -> Portfolio:
@@ -193,22 +235,17 @@ def run_portfolio(
 
     Parameters
     ----------
-    options: of `cosa.mappers.machine.map_layer` (objective cosa: of `cosa_mip.map_layer`), by name of the variant.
+    variants: options of a mapper, by name of the variant.
     fine: raises a `SolverError` for an answer that must not be taken.
     """
     from cosa.model.validity import require_room
 
-    if keep < 1:
-        raise InputError("out of range", source="--keep", value=keep, allowed="at least 1")
-    if workers < 1:
-        raise InputError("out of range", source="--workers", value=workers, allowed="at least 1")
     require_room(layer, architecture)
-    with worker_processes(workers) as pool:
-        common = {"gap": gap, "time_limit_seconds": time_limit_seconds, "seed": seed}
-        jobs = [(layer, architecture, one | common) for one in options.values()]
+    with worker_processes(asked.workers) as pool:
+        jobs = [(layer, architecture, one) for one in variants.values()]
         answers: dict[str, Schedule] = {}
         unsolved: dict[str, str] = {}
-        for name, answer in zip(options, call_all(pool, _solve, jobs), strict=True):
+        for name, answer in zip(variants, call_all(pool, _solve, jobs), strict=True):
             try:
                 if isinstance(answer, str):
                     raise SolverError(answer)
@@ -218,7 +255,7 @@ def run_portfolio(
             except SolverError as error:
                 unsolved[name] = str(error)
             if progress is not None:
-                progress("solved", len(answers) + len(unsolved), len(options))
+                progress("solved", len(answers) + len(unsolved), len(variants))
         if not answers:
             raise SolverError(f"no variant has an answer: {'; '.join(f'{n}: {text}' for n, text in unsolved.items())}")
         distinct = _distinct(answers, judge)
@@ -226,9 +263,9 @@ def run_portfolio(
         # Each schedule as it was solved first: that gives the others a mark to beat.
         if judge.ranks_by_runs:
             runs.run(distinct)
-            kept = runs.ranked(distinct)[:keep]
+            kept = runs.ranked(distinct)[: asked.keep]
         else:
-            kept = distinct[:keep]
+            kept = distinct[: asked.keep]
             runs.run(kept)
         runs.run([one for tries in kept for one in _placed(tries, judge)[1:]])
         if judge.neighbours is not None:
@@ -237,32 +274,10 @@ def run_portfolio(
     return _result(runs, answers, unsolved, len(distinct), max(floors, default=None))
 
 
-def chosen_variants(known: Mapping[str, dict[str, Any]], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Options of the variants of these names.
-
-    Raises
-    ------
-    InputError: there is no such variant, or none is named.
-    """
-    for name in names:
-        if name not in known:
-            nearest = nearest_of(name, list(known))
-            raise InputError(
-                "no such variant", source="--variants", value=name, allowed=", ".join(known), nearest=nearest
-            )
-    if not names:
-        raise InputError("empty", source="--variants", value="", allowed=", ".join(known))
-    return {name: known[name] for name in known if name in names}
-
-
-def _solve(layer: Layer, architecture: Architecture, options: dict[str, Any]) -> Schedule | str:
+def _solve(layer: Layer, architecture: Architecture, options: MapperOptions) -> Schedule | str:
     """A schedule, or why there is none in time."""
-    from cosa.mappers import cosa_mip, machine
-
     try:
-        if options["objective"] == "cosa":
-            return cosa_mip.map_layer(layer, architecture, **options | {"gap": _PUBLISHED_GAP})
-        return machine.map_layer(layer, architecture, **{"rounds": _ROUNDS, "settle_ties": False} | options)
+        return candidates(layer, architecture, options)[0]
     except SolverError as error:
         return str(error)
 

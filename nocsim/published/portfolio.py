@@ -9,10 +9,14 @@ from typing import Any
 
 from cosa.analytical.constants import PublishedConstants
 from cosa.common.errors import InputError, SolverError
+from cosa.common.options import option
+from cosa.mappers.program import ProgramOptions
+from cosa.mappers.published import PublishedOptions
+from cosa.mappers.registry import Gap, MapperOptions
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer
 from cosa.model.schedule import Loop, Schedule
-from nocsim.experiments.portfolio_search import Judge, Portfolio, chosen_variants, run_portfolio
+from nocsim.experiments.portfolio_search import Judge, Portfolio, PortfolioOptions, run_portfolio
 
 PUBLISHED_VARIANTS: dict[str, dict[str, float]] = {
     "machine": {},
@@ -54,19 +58,20 @@ def replayed_cycles(text: str) -> int:
     return replay_transactions(list(PublishedDataflow(schedule).transactions()), columns, rows + 1, memory).total_cycles
 
 
+class PublishedPortfolioOptions(PortfolioOptions):
+    """Of a portfolio of the published machine."""
+
+    keep: int = option(4, "Schedules to place in every way.", ge=1, le=100)
+    gap: Gap = option(0.02, "Gap at which a solve ends.", metavar="RATIO")
+    physical_only: bool = option(True, "Leave out what gains from the generator's gaps.", off="--any-loops")
+
+
 def published_portfolio(
     layer: Layer | str | Path,
     architecture: Architecture | str | Path = "cosa2021",
     *,
-    variants: Sequence[str] = VARIANTS,
-    constants: PublishedConstants | str | Path | None = None,
-    physical_only: bool = True,
-    keep: int = 4,
-    gap: float = 0.02,
-    time_limit_seconds: float = 60.0,
-    seed: int = 0,
-    workers: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
+    **options: Any,
 ) -> Portfolio:
     """The best of several schedules of a layer when their transactions are replayed as the published simulator does.
 
@@ -74,25 +79,24 @@ def published_portfolio(
     ----------
     layer: as `cosa.schedule` takes it.
     architecture: the published machine; without a DRAM its port never waits.
-    variants: names of `VARIANTS` to solve.
-    constants: of the prediction (None: the defaults).
-    physical_only: without schedules that gain from what the generator leaves out.
-    keep: how many of the schedules, by replayed cycles, are placed in every way.
-    gap, time_limit_seconds, seed, workers, progress: as for `nocsim.portfolio`.
+    progress, options: as for `nocsim.portfolio` (`PublishedPortfolioOptions`); `keep` are the best by replayed cycles.
 
     Raises
     ------
     As `nocsim.portfolio`.
     """
     from cosa.analytical.published_machine import published_rules, require_published
-    from cosa.api import find_architecture, find_constants, find_layer
+    from cosa.api import find_architecture, find_layer
     from cosa.model.mapping_rules import MappingRules
 
+    asked = PublishedPortfolioOptions.of(options)
+    physical_only = asked.physical_only
     found_layer, found_architecture = find_layer(layer), find_architecture(architecture)
     require_published(found_layer, found_architecture)
-    weights = find_constants(constants, "published-machine") or PublishedConstants()
+    weights = asked.constants or PublishedConstants()
     if not isinstance(weights, PublishedConstants):
-        raise InputError("of another model", source="--constants", path="kind", value=weights.kind)
+        allowed = "weights of the model published-machine"
+        raise InputError("of another model", path="constants.kind", value=weights.kind, allowed=allowed)
     rules = published_rules(MappingRules(), found_architecture, physical_only)
 
     def require_fine(schedule: Schedule) -> None:
@@ -102,35 +106,24 @@ def published_portfolio(
     return run_portfolio(
         found_layer,
         found_architecture,
-        chosen_variants(_options(weights, physical_only), variants),
+        asked.chosen(_variants(weights, asked)),
         _replay(weights, physical_only),
-        keep=keep,
-        gap=gap,
-        time_limit_seconds=time_limit_seconds,
-        seed=seed,
-        workers=workers,
+        asked,
         progress=progress,
         fine=require_fine if physical_only else None,
     )
 
 
-def _options(constants: PublishedConstants, physical_only: bool) -> dict[str, dict[str, Any]]:
-    """Options of every variant's solve; the bound is proven once."""
-    found: dict[str, dict[str, Any]] = {}
+def _variants(constants: PublishedConstants, asked: PublishedPortfolioOptions) -> dict[str, MapperOptions]:
+    """Every variant as options of its mapper; the bound is proven once."""
+    found: dict[str, MapperOptions] = {}
+    base = {"model": "published-machine", "physical_only": asked.physical_only, "rounds": 1, "settle_ties": False}
+    plain = ProgramOptions.of(asked.solving() | base)
     for name, factors in PUBLISHED_VARIANTS.items():
         changed = {weight: getattr(constants, weight) * factor for weight, factor in factors.items()}
-        found[name] = {
-            "objective": "latency",
-            "model": "published-machine",
-            "constants": constants.model_copy(update=changed),
-            "physical_only": physical_only,
-            "machine_bound": not found,
-            "rounds": 1,
-        }
-    return found | {
-        "published": {"objective": "cosa", "as_published": True},
-        "true_footprints": {"objective": "cosa"},
-    }
+        found[name] = plain.with_(constants=constants.model_copy(update=changed), machine_bound=not found)
+    theirs = PublishedOptions(time_limit_seconds=asked.time_limit_seconds, seed=asked.seed)
+    return found | {"published": theirs.with_(as_published=True), "true_footprints": theirs}
 
 
 def _replay(constants: PublishedConstants, physical_only: bool) -> Judge:

@@ -8,6 +8,7 @@ from cosa.analytical.loads import BoundBy
 from cosa.analytical.traffic import Node
 from cosa.common.files import FileModel, Model
 from cosa.model.layer import Tensor
+from cosa.model.schedule import Made
 from nocsim.machine.ledger import FlowKind
 from nocsim.machine.limits import Ending
 from nocsim.machine.waits import Cause, Resource
@@ -212,7 +213,7 @@ class Result(FileModel):
     architecture: str
     architecture_hash: str
     schedule_hash: str
-    mapper: str
+    made: Made
     mesh: str
     ideal_network: bool
     ideal_memory: bool

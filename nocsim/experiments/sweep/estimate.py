@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -86,7 +85,7 @@ def estimate(
     words = _Words()
     kinds: dict[tuple[str, str], _Kind] = {}
     for point, status in zip(points, statuses, strict=True):
-        kind = kinds.setdefault((point.mapper, json.dumps(point.options, sort_keys=True)), _Kind(point.mapper))
+        kind = kinds.setdefault((point.options.mapper, point.options.text), _Kind(point.options.mapper))
         seconds = known.get(point.inputs_hash, ("", None))[1]
         if status == "done" and seconds is not None:
             kind.measured.append((words(point.layer), seconds))
@@ -173,9 +172,9 @@ class _Stopwatch:
     def seconds(self, point: Point, most: float) -> tuple[float, bool] | None:
         """Seconds of a point, and whether it was cut off after so many; None if it failed."""
         found = self._run(point, most)
-        if found is None or found[1] or point.mapper in self._warm or found[0] > _WARM_SECONDS:
+        if found is None or found[1] or point.options.mapper in self._warm or found[0] > _WARM_SECONDS:
             return found
-        self._warm.add(point.mapper)
+        self._warm.add(point.options.mapper)
         again = self._run(point, most)
         return found if again is None or again[1] else again
 

@@ -7,6 +7,7 @@ import time
 from typing import Any, Literal, TypedDict
 
 from cosa.common.errors import CosaError
+from cosa.mappers.registry import candidates, options_of
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule
@@ -41,6 +42,11 @@ FIGURES: dict[str, Kind] = {
     "busiest_link_share": "REAL",
     "schedule_hash": "TEXT",
     "solver_status": "TEXT",
+    "objective": "TEXT",
+    "model": "TEXT",
+    "seed": "INTEGER",
+    "objective_value": "REAL",
+    "bound": "REAL",
     "gap": "REAL",
     "evaluations": "INTEGER",
     "samples_drawn": "INTEGER",
@@ -78,7 +84,7 @@ def run_task(task: str) -> Outcome:
     try:
         data = json.loads(task)
         layer, architecture = Layer.from_data(data["layer"]), Architecture.from_data(data["architecture"])
-        schedule = make_schedule(layer, architecture, data["mapper"], data["options"])
+        schedule = candidates(layer, architecture, options_of(data["mapper"], data["options"]))[0]
         outcome["figures"], loading = _figures(schedule, data["simulate"], data["device"])
         outcome["schedule"] = schedule.model_dump_json(exclude={"architecture", "timing"})
     except CosaError as error:
@@ -98,7 +104,7 @@ def load() -> None:
 
     for name in (
         "cosa.analytical.evaluation",
-        "cosa.mappers.cosa_mip",
+        "cosa.mappers.program_task",
         "nocsim.machine.accelerator",
         "nocsim.result.collect",
     ):
@@ -135,22 +141,6 @@ def _figures(schedule: Schedule, simulated: bool, device: dict[str, Any] | None)
     return figures, result.timing.load_kernels_seconds if result.timing else 0.0
 
 
-def make_schedule(layer: Layer, architecture: Architecture, mapper: str, options: dict[str, Any]) -> Schedule:
-    """A schedule by the mapper of that name; options as `nocsim.experiments.sweep.options.checked_options` gives them.
-
-    Raises
-    ------
-    CosaError: there is no schedule.
-    """
-    from cosa.mappers.registry import map_layer
-    from cosa.model.validity import require_valid
-    from nocsim.experiments.sweep.options import arguments
-
-    schedule = map_layer(mapper, layer, architecture, **arguments(options))
-    require_valid(schedule, "the schedule found")
-    return schedule
-
-
 def _analytical(schedule: Schedule) -> dict[str, Any]:
     """What is known without simulating; figures of the machine are None where the architecture has no mesh."""
     from cosa.analytical.loads import bound
@@ -176,7 +166,7 @@ def _analytical(schedule: Schedule) -> dict[str, Any]:
         "mac_utilisation": exact.utilisation,
         "schedule_hash": schedule.content_hash,
         "solver_status": schedule.provenance.solver_status,
-        "gap": schedule.provenance.gap,
+        **schedule.provenance.made.model_dump(exclude={"mapper"}),
     }
     if (search := schedule.provenance.search) is not None:
         figures |= search.model_dump(include={"evaluations", "samples_drawn", "samples_valid", "stopped_by"})

@@ -12,7 +12,7 @@ from typing import Any
 
 from cosa.api import find_layer
 from cosa.common.errors import InputError, nearest_of
-from cosa.mappers.registry import MAPPERS
+from cosa.mappers.registry import MapperOptions
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import load_network, network_names
@@ -21,7 +21,7 @@ from nocsim.experiments.sweep.fields import value_at
 from nocsim.experiments.sweep.filters import Condition
 from nocsim.experiments.sweep.labels import architecture_labels, layer_labels
 from nocsim.experiments.sweep.machines import OPTION, Device, Machine, Machines
-from nocsim.experiments.sweep.options import checked_options, default_mapper, require_levels
+from nocsim.experiments.sweep.options import checked_options
 from nocsim.experiments.sweep.size import on_chip_buffer_bytes
 from nocsim.experiments.sweep.spec import Sweep
 from nocsim.experiments.sweep.values import axis_error, located, naming
@@ -44,7 +44,7 @@ class Point:
     count: how often the layer occurs in its network (1 without a network)
     architecture: None if the axes do not make a valid one; `error` then says why
     device: its DRAM device, where that is a file
-    options: of the mapper, as `checked_options` gives them
+    options: of the mapper
     inputs_hash: of all that can change its figures, sources and versions included
     """
 
@@ -55,8 +55,7 @@ class Point:
     count: int
     architecture: Architecture | None
     device: Device | None
-    mapper: str
-    options: dict[str, Any]
+    options: MapperOptions
     simulate: bool
     inputs_hash: str
     error: str | None = None
@@ -68,8 +67,8 @@ class Point:
             "layer": self.layer.model_dump(mode="json"),
             "architecture": self.architecture.model_dump(mode="json"),
             "device": self.device,
-            "mapper": self.mapper,
-            "options": self.options,
+            "mapper": self.options.mapper,
+            "options": self.options.given(),
             "simulate": self.simulate,
         }
         return json.dumps(data)
@@ -93,7 +92,6 @@ class _Expansion:
         self._sweep = sweep
         self._machines = Machines(sweep)
         self._option_axes = [name for name in sweep.axes if name.startswith(OPTION)]
-        self._check_mappers()
         self._layers = self._all_layers()
         self._labels = {}
         if "architecture" in sweep.axes:
@@ -102,7 +100,7 @@ class _Expansion:
             names = [layers[0][0].name for layers in self._layers]
             self._labels["layer"] = layer_labels(sweep.values("layer"), names)
         self._conditions = [Condition(text, sweep.source, f"where[{n}]") for n, text in enumerate(sweep.where)]
-        self._options: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._options: dict[tuple[Any, ...], MapperOptions] = {}
 
     def _at(self, positions: Mapping[str, int], axis: str) -> Any:
         """The value on an axis; None if there is no such axis."""
@@ -130,12 +128,6 @@ class _Expansion:
             raise axis_error(self._sweep, "layer", "no such network", value=value, **more)
         with naming(self._sweep, "layer", value):
             return find_layer(located(self._sweep, value))
-
-    def _check_mappers(self) -> None:
-        for mapper in self._sweep.values("mapper") if "mapper" in self._sweep.axes else ():
-            if mapper not in MAPPERS:
-                more = {"value": mapper, "allowed": ", ".join(MAPPERS), "nearest": nearest_of(str(mapper), MAPPERS)}
-                raise axis_error(self._sweep, "mapper", "no such mapper", **more)
 
     def _combinations(self) -> Iterator[dict[str, int]]:
         """Positions on all axes; zipped ones step together, the last axis fastest."""
@@ -173,8 +165,11 @@ class _Expansion:
     def _point(
         self, number: int, axes: dict[str, Any], positions: dict[str, int], machine: Machine, layer: Layer, count: int
     ) -> Point:
-        mapper, options = self._mapper(positions, machine)
-        inputs = options | {"simulate": self._sweep.simulate, "device": machine.device, "versions": versions()}
+        options = self._mapper(positions)
+        if machine.architecture is not None:
+            with naming(self._sweep, "options", None):
+                options.require_levels(machine.architecture)
+        inputs = {"simulate": self._sweep.simulate, "device": machine.device, "versions": versions()}
         return Point(
             number=number,
             axes=axes,
@@ -183,24 +178,20 @@ class _Expansion:
             count=count,
             architecture=machine.architecture,
             device=machine.device,
-            mapper=mapper,
             options=options,
             simulate=self._sweep.simulate,
-            inputs_hash=inputs_hash(layer, machine.content, mapper, inputs),
+            inputs_hash=inputs_hash(layer, machine.content, options, inputs),
             error=str(machine.error) if machine.error else None,
         )
 
-    def _mapper(self, positions: dict[str, int], machine: Machine) -> tuple[str, dict[str, Any]]:
-        """The mapper at a place on the axes, and its options."""
+    def _mapper(self, positions: dict[str, int]) -> MapperOptions:
+        """The mapper at a place on the axes, as its options."""
         mapper, objective = self._at(positions, "mapper"), self._at(positions, "objective")
         key = tuple(positions.get(name) for name in ("mapper", "objective", *self._option_axes))
         if key not in self._options:
             given = {name.removeprefix(OPTION): self._at(positions, name) for name in self._option_axes}
             self._options[key] = checked_options(self._sweep, mapper, objective, given)
-        options = self._options[key]
-        if machine.architecture is not None:
-            require_levels(self._sweep, options, machine.architecture)
-        return mapper or default_mapper(objective), options
+        return self._options[key]
 
     def _label(self, axis: str, positions: dict[str, int], machine: Machine) -> Any:
         value = self._at(positions, axis)
