@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from cosa.common.errors import InfeasibleError, SolverError
+from cosa.common.errors import InfeasibleError, InputError, SolverError
 from cosa.common.options import option, read_by
 from cosa.mappers.confirm import confirm
 from cosa.mappers.nests import order_free_levels
@@ -51,9 +51,14 @@ class PublishedTerms(MapperOptions):
 
     def require_levels(self, architecture: Architecture) -> None:
         """InputError where an option names a level that the architecture does not have."""
-        if self.weights is not None:
-            self.weights.require_levels(architecture, "weights")
-        self.rules().order_level(architecture)
+        path = "weights.levels"
+        try:
+            if self.weights is not None:
+                self.weights.require_levels(architecture, "weights")
+            path = "order_level"
+            self.rules().order_level(architecture)
+        except InputError as error:
+            raise error.at(None, path) from None
 
 
 class PublishedOptions(PublishedTerms):

@@ -18,6 +18,7 @@ from cosa.common.parameters import Given, takes
 from cosa.common.terminal import check_output, out, out_lines
 from cosa.mappers.registry import every_mapper, find_mapper
 from cosa.model.objectives import OBJECTIVES
+from cosa.model.schedule import Made, made_together
 
 if TYPE_CHECKING:
     from nocsim.experiments.compare import ComparedMapping, Comparison
@@ -139,6 +140,11 @@ def text(result: Comparison) -> list[str]:
     header += [*(["gap"] if proven else []), "drawn", "valid", *(["s"] if timed else [])]
     what = OBJECTIVES[result.objective].text if result.objective in OBJECTIVES else "simulated cycles"
     lines = [f"{result.architecture}, mappers minimise {what}; EDP in uJ x million cycles"]
+    for mapper in result.mappers:
+        made = (
+            Made(**row.model_dump(include=set(Made.model_fields))) for row in result.mappings if row.mapper == mapper
+        )
+        lines.append(made_together(made))
     for name in dict.fromkeys(row.layer for row in result.mappings):
         rows = [row for row in result.mappings if row.layer == name]
         cells = []

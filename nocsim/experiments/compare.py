@@ -139,8 +139,15 @@ class Contender:
             given["objective"] = objective
         if len(rest) > 2:
             raise InputError("too many parts", path="mapper", value=text, allowed="NAME:OBJECTIVE:MODEL at most")
-        given |= dict(zip(("objective", "model"), rest, strict=False))
-        return Contender(text, options_of(name, given))
+        own = dict(zip(("objective", "model"), rest, strict=False))
+        try:
+            return Contender(text, options_of(name, given | own))
+        except InputError as error:
+            if error.path not in own:
+                raise
+            message = f"no such {error.path} of the mapper {name}"
+            more = {"allowed": error.allowed, "nearest": error.nearest}
+            raise InputError(message, path="mapper", value=text, **more) from None
 
 
 @dataclass
@@ -292,7 +299,7 @@ def _rows(
     for one in made:
         seconds = one.seconds if timing else None
         options = one.contender.options
-        head = {"objective": options.made_for, "seed": getattr(options, "seed", None)}
+        head: dict[str, Any] = {"objective": options.made_for, "seed": getattr(options, "seed", None)}
         head |= {"layer": entry.layer.name, "count": entry.count, "mapper": one.contender.text, "seconds": seconds}
         if one.schedule is None:
             rows.append(ComparedMapping.model_validate(head | {"error": one.error}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from textwrap import wrap
 
 from nocsim.machine.waits import CAUSES, RESOURCES, Cause, Resource
@@ -20,7 +21,8 @@ _CAUSES = (
 def text(result: Result) -> str:
     """The result in about forty lines of at most 80 columns."""
     lines = [
-        f"{result.layer} on {result.architecture}, {result.mesh} PEs (schedule by {result.mapper})",
+        f"{result.layer} on {result.architecture}, {result.mesh} PEs",
+        *textwrap.wrap(f"schedule by {result.made.text}", 80, subsequent_indent="  "),
         *([] if result.ended == "finished" else [f"PARTIAL: ended early ({result.ended.replace('_', ' ')})"]),
         *_method(result),
         "",

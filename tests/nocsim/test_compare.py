@@ -13,8 +13,7 @@ import pytest
 
 import nocsim as api
 from cosa.api import evaluate
-from cosa.mappers import Budget
-from cosa.mappers.registry import candidates
+from cosa.mappers.registry import MapperOptions, Run, candidates, options_of
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import NetworkLayer
@@ -33,7 +32,7 @@ def small() -> Layer:
 
 @pytest.fixture
 def pool(small: Layer, simba: Architecture) -> list[Schedule]:
-    return candidates("random", small, simba, most=12, budget=Budget(samples=60), seed=4)
+    return candidates(small, simba, options_of("random", {"samples": 60, "seed": 4}), Run(most=12))
 
 
 def test_candidates_are_the_best_of_different_costs(pool: list[Schedule]) -> None:
@@ -79,7 +78,7 @@ def test_a_limit_gives_simulations_up(pool: list[Schedule], monkeypatch: pytest.
 def test_means_say_over_how_many_layers(small: Layer, simba: Architecture) -> None:
     """The simulated mean of a mapper that was given up on a layer is not one over both."""
     large = small.model_copy(update={"name": "large", "P": 56, "Q": 56})
-    layers, mappers = [NetworkLayer(small, 1), NetworkLayer(large, 1)], ["cosa", "random"]
+    layers, mappers = [NetworkLayer(small, 1), NetworkLayer(large, 1)], ["published", "random"]
     whole = compare(layers[:1], simba, mappers, simulate=True)
     fast, slow = (row.simulated_cycles or 0 for row in whole.mappings)
     result = compare(layers, simba, mappers, simulate=True, limit=Limit(max_cycles=slow))
@@ -98,32 +97,32 @@ def test_means_say_over_how_many_layers(small: Layer, simba: Architecture) -> No
 
 
 def test_programs_say_how_far_they_came(small: Layer, simba: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = candidates("machine", small, simba)[0]
+    real = candidates(small, simba, options_of(None, {}))[0]
     provenance = real.provenance.model_copy(update={"solver_status": "time_limit", "gap": 0.25})
     cut = real.model_copy(update={"provenance": provenance})
     for found, stopped_by, gap in ((real, None, real.provenance.gap), (cut, "time", 0.25)):
         monkeypatch.setattr(module, "candidates", lambda *_, found=found, **__: [found])
-        result = compare([NetworkLayer(small, 1)], simba, ["machine"])
+        result = compare([NetworkLayer(small, 1)], simba, ["program"])
         row, lines = result.mappings[0], text(result)
         assert (row.stopped_by, row.gap) == (stopped_by, gap)
-        assert ("machine: stopped by time" in lines) == (stopped_by == "time")
-        assert f"{gap:.1%}" in lines[4].split()
+        assert ("program: stopped by time" in lines) == (stopped_by == "time")
+        assert f"{gap:.1%}" in lines[5].split()
 
 
 def test_figures_are_those_of_the_schedules(small: Layer, simba: Architecture) -> None:
     other = small.model_copy(update={"name": "other", "K": 8})
     layers = [NetworkLayer(small, 2), NetworkLayer(other, 1)]
-    budget = Budget(samples=3, evaluations=4000)
-    result = compare(layers, simba, ["cosa", "random", "hybrid"], budget=budget, simulate=True, seed=1)
+    options = {"samples": 3, "evaluations": 4000, "seed": 1}
+    result = compare(layers, simba, ["published", "random", "hybrid"], options=options, simulate=True)
     assert result.complete
     assert [(row.layer, row.mapper) for row in result.mappings[:4]] == [
-        ("small", "cosa"),
+        ("small", "published"),
         ("small", "random"),
         ("small", "hybrid"),
-        ("other", "cosa"),
+        ("other", "published"),
     ]
     row = result.mappings[1]
-    schedule = candidates("random", small, simba, budget=budget, seed=1)[0]
+    schedule = candidates(small, simba, options_of("random", options))[0]
     assert row.schedule_hash == schedule.content_hash
     evaluation, run = evaluate(schedule), api.simulate(schedule)
     assert (row.cycles, row.energy_pj, row.simulated_cycles) == (
@@ -144,14 +143,14 @@ def test_figures_are_those_of_the_schedules(small: Layer, simba: Architecture) -
 
 def test_simulated_search_is_never_worse_and_workers_change_nothing(small: Layer, simba: Architecture) -> None:
     def run(objective: str, workers: int) -> Comparison:
-        mappers = ["cosa", "random", "evolutionary"]
-        budget = Budget(samples=10, evaluations=1500)
+        mappers = ["published", "random", "evolutionary"]
+        options = {"samples": 10, "evaluations": 1500}
         return compare(
             [NetworkLayer(small, 1)],
             simba,
             mappers,
             objective=objective,
-            budget=budget,
+            options=options,
             simulate=True,
             workers=workers,
             timing=False,
@@ -167,8 +166,8 @@ def test_simulated_search_is_never_worse_and_workers_change_nothing(small: Layer
 
 
 def test_mappers_with_objectives_of_their_own(small: Layer, simba: Architecture) -> None:
-    mappers = ["cosa", "cosa:latency:analytical", "random:energy", "random"]
-    result = compare([NetworkLayer(small, 1)], simba, mappers, budget=Budget(samples=20))
+    mappers = ["published", "program:latency:analytical", "random:energy", "random"]
+    result = compare([NetworkLayer(small, 1)], simba, mappers, options={"samples": 20})
     assert [row.mapper for row in result.mappings] == mappers
     cosa, fast, frugal, quick = result.mappings
     assert None not in (cosa.cycles, fast.cycles, frugal.energy_pj, quick.energy_pj)
@@ -192,10 +191,10 @@ def test_a_mapper_without_an_answer_does_not_end_the_comparison(small: Layer, si
 def test_an_interrupt_keeps_what_is_there(small: Layer, simba: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
     real = module.candidates
 
-    def broken(mapper: str, *arguments: object, **options: object) -> list[Schedule]:
-        if mapper == "hybrid":
+    def broken(layer: Layer, architecture: Architecture, options: MapperOptions, run: Run) -> list[Schedule]:
+        if options.mapper == "hybrid":
             raise KeyboardInterrupt
-        return real(mapper, *arguments, **options)  # type: ignore[arg-type]
+        return real(layer, architecture, options, run)
 
     monkeypatch.setattr(module, "candidates", broken)
     result = compare([NetworkLayer(small, 1)] * 2, simba, ["random", "hybrid"])
@@ -228,14 +227,14 @@ def test_an_interrupt_does_not_wait_for_simulations(
 def test_the_command(nocsim: Command, tmp_path: Path) -> None:
     layer, table, data = tmp_path / "layer.yaml", tmp_path / "out.csv", tmp_path / "out.json"
     layer.write_text("{name: small, R: 1, S: 1, P: 4, Q: 4, C: 8, K: 16, N: 1}\n")
-    options = ("--mappers", "cosa,random", "--samples", "4", "--simulate", "--no-timing")
+    options = ("--mappers", "published,random", "--samples", "4", "--simulate", "--no-timing")
     ran = nocsim("compare", "--layer-file", layer, *options, "--csv", table, "--json", data)
     assert (ran.code, ran.err) == (0, "")
-    assert "mapper  cycles" in ran.out
+    assert "mapper     cycles" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
     result = Comparison.from_file(data)
     rows = list(csv.DictReader(table.open()))
-    assert [row["mapper"] for row in rows] == ["cosa", "random"]
+    assert [row["mapper"] for row in rows] == ["published", "random"]
     assert [int(row["simulated_cycles"]) for row in rows] == [row.simulated_cycles for row in result.mappings]
     printed = nocsim("compare", "--layer-file", layer, *options, "--json", "-")
     assert json.loads(printed.out) == json.loads(data.read_text())
@@ -252,11 +251,14 @@ def test_the_command(nocsim: Command, tmp_path: Path) -> None:
     ("options", "parts"),
     [
         ((), ("no layer given",)),
-        (("--network", "resnet50", "--layer", "input.8", "--mappers", "cosa,hybrd"), ("--mappers", "mean hybrid")),
-        (("--network", "resnet50", "--layer", "input.8", "--mappers", "cosa,cosa"), ("--mappers", "named twice")),
-        (("--network", "resnet50", "--mappers", "cosa:latncy"), ("--mappers", "no such objective", "mean latency")),
-        (("--network", "resnet50", "--mappers", "cosa:edp:nework"), ("--mappers", "no such model", "mean network")),
-        (("--network", "resnet50", "--mappers", "hybrid:edp:network"), ("--mappers", "no such model")),
+        (("--network", "resnet50", "--layer", "input.8", "--mappers", "program,hybrd"), ("--mappers", "mean hybrid")),
+        (("--network", "resnet50", "--layer", "input.8", "--mappers", "program,program"), ("--mappers", "named twice")),
+        (("--network", "resnet50", "--mappers", "program:latncy"), ("--mappers", "no such objective", "mean latency")),
+        (("--network", "resnet50", "--mappers", "program:edp:nework"), ("--mappers", "no such model", "mean network")),
+        (
+            ("--network", "resnet50", "--mappers", "hybrid:edp:network"),
+            ("--mappers", "no such model of the mapper hybrid"),
+        ),
         (("--network", "resnet50", "--layer", "input.8,nothing"), ("--layer", "no such layer")),
         (("--network", "resnet50", "--objective", "speed"), ("--objective", "simulated")),
         (("--network", "resnet50", "--workers", "0"), ("--workers",)),
@@ -265,16 +267,16 @@ def test_the_command(nocsim: Command, tmp_path: Path) -> None:
         (("--network", "resnet50", "--samples", "-1"), ("--samples",)),
         (("--network", "resnet50", "--csv", "missing/out.csv"), ("missing",)),
         (("--network", "resnet50", "--layer", "3356,3356"), ("--layer", "named twice")),
-        (("--network", "resnet50", "--mappers", "cosa,hybrid", "--samples", "4"), ("--samples", "mapper random")),
+        (("--network", "resnet50", "--mappers", "program,hybrid", "--samples", "4"), ("--samples", "mappers random")),
         (
-            ("--network", "resnet50", "--mappers", "cosa", "--budget-evaluations", "4"),
-            ("--budget-evaluations", "hybrid"),
+            ("--network", "resnet50", "--mappers", "program", "--evaluations", "4"),
+            ("--evaluations", "hybrid"),
         ),
         (("--network", "resnet50", "--simulate", "--candidates", "4"), ("--candidates", "--objective simulated")),
         (("--network", "resnet50", "--max-cycles", "4"), ("--max-cycles", "--simulate")),
-        (("--network", "resnet50", "--time-limit", "4"), ("--time-limit", "--budget-seconds")),
-        (("--network", "resnet50", "--samples", "99999999999999999999"), ("--samples", "<= 1e15")),
-        (("--network", "resnet50", "--budget-seconds", "inf"), ("--budget-seconds", "<= 1e15")),
+        (("--network", "resnet50", "--simulation-time-limit", "4"), ("--simulation-time-limit", "--simulate")),
+        (("--network", "resnet50", "--samples", "99999999999999999999"), ("--samples", "from 1 to 1")),
+        (("--network", "resnet50", "--time-limit", "inf"), ("--time-limit", "finite")),
     ],
 )
 def test_bad_options(nocsim: Command, options: tuple[str, ...], parts: tuple[str, ...]) -> None:

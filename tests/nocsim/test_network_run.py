@@ -13,15 +13,18 @@ import pytest
 import cosa
 import nocsim
 from cosa.common.errors import CosaError
+from cosa.mappers.program import ProgramOptions
+from cosa.mappers.published import PublishedOptions
 from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
 from cosa.model.networks import Network
 from nocsim.commands.main import main
 from nocsim.commands.whole_network import text
 from nocsim.experiments import network_run
-from nocsim.experiments.network_run import NetworkResult, cache_key, run_network
+from nocsim.experiments.network_run import NetworkResult, inputs_hash, run_network
 from nocsim.machine.conductor import Conductor
 
-OPTIONS = {"objective": "cosa"}
+OPTIONS = PublishedOptions()
 """Of the mapper: solved in a fraction of a second a layer."""
 
 
@@ -39,7 +42,7 @@ def whole(small: Network) -> NetworkResult:
 def test_layers_are_those_of_single_runs(small: Network, whole: NetworkResult) -> None:
     assert whole.complete and [run.layer for run in whole.layers] == [entry.layer.name for entry in small.layers]
     for run, entry in zip(whole.layers, small.layers, strict=True):
-        single = nocsim.simulate(cosa.schedule(entry.layer, **OPTIONS))
+        single = nocsim.simulate(cosa.schedule(entry.layer, mapper=OPTIONS))
         assert run.simulated_cycles == single.cycles.total
         assert run.count == entry.count
 
@@ -84,18 +87,23 @@ def test_a_second_run_reads_the_cache(
 
 def test_what_the_cache_key_depends_on(small: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, arch = small.layers[0].layer, cosa.load_architecture("simba_4x4")
-    key = cache_key(layer, arch, "cosa", {})
-    assert cache_key(layer.model_copy(update={"name": "other"}), arch, "cosa", {}) == key
+
+    def key(layer: Layer = layer, arch: Architecture = arch, **options: Any) -> str:
+        return inputs_hash(layer, arch.content_hash, PublishedOptions.of(options))
+
+    first = key()
+    assert key(layer.model_copy(update={"name": "other"})) == first
     data = arch.model_dump(mode="json")
     data["pe"]["pipeline_latency_cycles"] += 1
     others = [
-        cache_key(layer.model_copy(update={"K": layer.K + 1}), arch, "cosa", {}),
-        cache_key(layer, Architecture.from_data(data), "cosa", {}),
-        cache_key(layer, arch, "cosa", {"seed": 1}),
+        key(layer.model_copy(update={"K": layer.K + 1})),
+        key(arch=Architecture.from_data(data)),
+        key(seed=1),
+        inputs_hash(layer, arch.content_hash, ProgramOptions()),
     ]
     monkeypatch.setattr(network_run, "source_digest", lambda: "other sources")
-    others.append(cache_key(layer, arch, "cosa", {}))
-    assert len({key, *others}) == 5
+    others.append(key())
+    assert len({first, *others}) == 6
 
 
 def test_an_error_names_the_layer(small: Network) -> None:
@@ -167,7 +175,7 @@ def test_bad_options(arguments: list[str], phrase: str, capsys: pytest.CaptureFi
 def test_a_run_from_the_cache_loads_no_compiler() -> None:
     """Else a second run would take seconds: its keys hash the sources of packages that it must not import."""
     code = (
-        "import sys; from nocsim import network_run; network_run.source_digest();"
+        "import sys; from nocsim.experiments import network_run; network_run.source_digest();"
         "print({'numba', 'numpy', 'simpy', 'pyomo', 'highspy'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

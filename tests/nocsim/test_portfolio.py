@@ -132,5 +132,5 @@ def test_errors_name_the_option(nocsim: Command) -> None:
     nocsim("schedule", *layer, "--keep", 0).assert_error("--keep")
     nocsim("schedule", *layer, "--arch", "gpu_k80").assert_error("noc")
     nocsim("schedule").assert_error("no layer given")
-    with pytest.raises(InputError, match="--variants"):
+    with pytest.raises(InputError, match="variants: empty"):
         portfolio(SMALL, variants=())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def option_names(mapper: str) -> list[str]:
     """Names that ``options.NAME`` may have with a mapper."""
-    return [name for name in find_mapper(mapper).options.model_fields if name != "objective"]
+    return [name for name in find_mapper(mapper).options.model_fields if name not in ("objective", "threads")]
 
 
 def checked_options(sweep: Sweep, mapper: str | None, objective: Any, given: Mapping[str, Any]) -> MapperOptions:
@@ -33,12 +33,19 @@ def checked_options(sweep: Sweep, mapper: str | None, objective: Any, given: Map
     """
     files = {name for one in every_mapper() for name, field in one.options.model_fields.items() if is_file(field)}
     values = {name: located(sweep, value) if name in files else value for name, value in given.items()}
+    if values.get("threads") is not None:
+        raise axis_error(sweep, "options.threads", "a point has one core", value=values["threads"], allowed="nothing")
     try:
         return options_of(mapper, {"objective": objective, **values})
     except InputError as error:
-        name, _, inner = (error.path or "").partition(".")
         if error.source is None:
-            axis = name if name in ("mapper", "objective") else f"options.{name}"
-            raise error.at(sweep.source, f"axes.{axis}" + (f".{inner}" if inner else "")) from None
+            raise of_axis(sweep, error) from None
         read = [one for one in files if values.get(one) is not None and str(values[one]) == error.source]
         raise axis_error(sweep, f"options.{read[0] if read else ''}", str(error)) from None
+
+
+def of_axis(sweep: Sweep, error: InputError) -> InputError:
+    """An error that names an option, as one of its axis."""
+    name, _, inner = (error.path or "").partition(".")
+    axis = name if name in ("mapper", "objective") else f"options.{name}"
+    return error.at(sweep.source, f"axes.{axis}" + (f".{inner}" if inner else ""))

@@ -21,7 +21,7 @@ from nocsim.experiments.sweep.fields import value_at
 from nocsim.experiments.sweep.filters import Condition
 from nocsim.experiments.sweep.labels import architecture_labels, layer_labels
 from nocsim.experiments.sweep.machines import OPTION, Device, Machine, Machines
-from nocsim.experiments.sweep.options import checked_options
+from nocsim.experiments.sweep.options import checked_options, of_axis
 from nocsim.experiments.sweep.size import on_chip_buffer_bytes
 from nocsim.experiments.sweep.spec import Sweep
 from nocsim.experiments.sweep.values import axis_error, located, naming
@@ -167,8 +167,10 @@ class _Expansion:
     ) -> Point:
         options = self._mapper(positions)
         if machine.architecture is not None:
-            with naming(self._sweep, "options", None):
+            try:
                 options.require_levels(machine.architecture)
+            except InputError as error:
+                raise of_axis(self._sweep, error) from None
         inputs = {"simulate": self._sweep.simulate, "device": machine.device, "versions": versions()}
         return Point(
             number=number,

@@ -41,7 +41,7 @@ def test_the_content_of_a_device_file_goes_in(tmp_path: Path, monkeypatch: pytes
     write_device(device, CL=30, tRCD=30)
     again, slower = Sweep.from_file(file).run(tmp_path / "r.db").rows
     assert again == packaged | {"number": 0} and slower["simulated_cycles"] > same["simulated_cycles"]
-    schedule = cosa.schedule(cosa.Layer.from_data(CONV), objective="cosa")
+    schedule = cosa.schedule(cosa.Layer.from_data(CONV))
     architecture = with_device(schedule.architecture, str(device))
     assert slower["simulated_cycles"] == api.simulate(schedule, architecture=architecture).cycles.total
 

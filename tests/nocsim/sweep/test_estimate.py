@@ -14,7 +14,7 @@ from nocsim.experiments.sweep.figures import Outcome
 from nocsim.experiments.sweep.spec import Sweep
 from tests.nocsim.sweep.conftest import CONV
 
-SECONDS_A_WORD = {"cosa": 0.001, "random": 0.05, "evolutionary": 0.2}
+SECONDS_A_WORD = {"published": 0.001, "random": 0.05, "evolutionary": 0.2}
 LAYERS = [CONV | {"name": f"l{n}", "C": 8 * n, "K": 8 * n} for n in (1, 2, 3, 4, 9)]
 
 
@@ -71,13 +71,13 @@ def sweep(*mappers: str) -> Sweep:
 
 
 def test_each_mapper_and_the_size_of_layers_count(ran: list[str], tmp_path: Path) -> None:
-    found = module.estimate(sweep("cosa", "evolutionary").points(), tmp_path / "no.db", budget_seconds=1e6)
+    found = module.estimate(sweep("published", "evolutionary").points(), tmp_path / "no.db", budget_seconds=1e6)
     all_words = 2 * sum(map(words, LAYERS))
     assert found.seconds is not None and not found.at_least
     assert found.seconds == pytest.approx(
-        all_words * (SECONDS_A_WORD["cosa"] + SECONDS_A_WORD["evolutionary"]), rel=0.2
+        all_words * (SECONDS_A_WORD["published"] + SECONDS_A_WORD["evolutionary"]), rel=0.2
     )
-    assert ran.count("cosa") == 4  # three sizes, the first of them twice
+    assert ran.count("published") == 4  # three sizes, the first of them twice
     assert ran.count("evolutionary") == 3  # none of them is so quick that the start would count
     assert "6 points run for this" in found.basis
 
@@ -88,9 +88,9 @@ def test_a_point_that_fails_is_no_measure(ran: list[str], tmp_path: Path) -> Non
 
 
 def test_slow_mappers_do_not_take_the_time_of_others(ran: list[str], tmp_path: Path) -> None:
-    points = sweep("evolutionary", "cosa").points()
+    points = sweep("evolutionary", "published").points()
     found = module.estimate(points, tmp_path / "no.db", budget_seconds=20)
     assert found.at_least and found.seconds is not None
-    assert {"evolutionary", "cosa"} == set(ran) and ran.count("evolutionary") == 1
-    slow, quick = (sum(map(words, LAYERS)) * 2 * SECONDS_A_WORD[name] for name in ("evolutionary", "cosa"))
+    assert {"evolutionary", "published"} == set(ran) and ran.count("evolutionary") == 1
+    slow, quick = (sum(map(words, LAYERS)) * 2 * SECONDS_A_WORD[name] for name in ("evolutionary", "published"))
     assert quick < found.seconds < slow

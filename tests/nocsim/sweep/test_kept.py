@@ -23,11 +23,11 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> SweepResult:
     """A mapper that searches and one that does not, and a point that fails."""
     axes = {
         "layer": CONV,
-        "mapper": ["cosa", "random"],
+        "mapper": ["published", "random"],
         "levels.GlobalBuffer.capacity_words": ["x1", TOO_SMALL],
         "options.seed": 3,
     }
-    where = [f"mapper == 'cosa' or levels.GlobalBuffer.capacity_words > {TOO_SMALL}"]
+    where = [f"mapper == 'published' or levels.GlobalBuffer.capacity_words > {TOO_SMALL}"]
     path = tmp_path_factory.mktemp("kept") / "r.db"
     return Sweep(axes=axes, where=where, simulate=False).run(path)
 
@@ -45,7 +45,7 @@ def test_what_a_search_did(searched: SweepResult) -> None:
 def test_every_row_says_how_it_was_made(searched: SweepResult, tmp_path: Path) -> None:
     searched.to_csv(tmp_path / "r.csv")
     rows = list(csv.DictReader((tmp_path / "r.csv").open()))
-    assert [row["mapper"] for row in rows] == ["cosa", "cosa", "random"]
+    assert [row["mapper"] for row in rows] == ["published", "published", "random"]
     options = [json.loads(row["options"]) for row in rows]
     assert options == [{"seed": 3, "objective": name} for name in ("cosa", "cosa", "latency")]
     assert rows[0]["simulate"] == "False"

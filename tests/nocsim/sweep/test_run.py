@@ -16,6 +16,7 @@ import pytest
 import cosa
 import nocsim as api
 from cosa.common.errors import CosaError, InputError
+from cosa.mappers.published import PublishedOptions
 from nocsim.experiments.sweep import pool as pools
 from nocsim.experiments.sweep.figures import FIGURES, Outcome
 from nocsim.experiments.sweep.pool import LocalPool
@@ -58,7 +59,7 @@ def test_figures_failures_and_any_number_of_workers(sweep: Sweep, tmp_path: Path
         words = sum(flow.sent_words for flow in result.flows if flow.source == "dram")
         assert row["dram_read_words"] == words and row["row_hit_rate"] == result.dram.channels[0].row_hit_rate
         assert row["network_words"] == sum(flow.sent_words for flow in result.flows)
-        searched = {"evaluations", "samples_drawn", "samples_valid", "stopped_by"}
+        searched = {"evaluations", "model", "samples_drawn", "samples_valid", "stopped_by"}
         assert {name for name in FIGURES if row[name] is None} == searched
 
 
@@ -377,5 +378,5 @@ def test_an_estimate_from_finished_points(sweep: Sweep, tmp_path: Path) -> None:
     mean = sum(row["seconds"] for row in read_results(tmp_path / "r.db").rows if row["status"] == "done") / 4
     assert found.counts.left == 6 and found.seconds == pytest.approx(6 * mean)
     assert estimate(points, tmp_path / "r.db").seconds == 0
-    broken = [replace(point, mapper="cosa", options={"no": 1}) for point in points]
+    broken = [replace(point, options=PublishedOptions(order_level="none")) for point in points]
     assert estimate(broken, tmp_path / "none.db").seconds is None
