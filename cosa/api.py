@@ -218,8 +218,7 @@ def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **o
     found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
     require_valid(found, "breakdown")
     asked = PublishedTerms.of({"objective": objective, **options})
-    if asked.weights is not None:
-        asked.weights.require_levels(found.architecture, "weights")
+    asked.require_levels(found.architecture)
     return terms(
         found.padded_layer,
         found.architecture,

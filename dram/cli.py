@@ -7,7 +7,6 @@ standard error. Heavy imports stand inside the commands, so that the process sta
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,67 +14,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cosa.common.terminal import application, out, out_json, run
 from dram.errors import DramConfigError
 
 if TYPE_CHECKING:
     from dram.config import DramConfig
     from dram.replay import Served
 
-app = typer.Typer(
-    name="dram",
-    help="Replays request traces on cycle-exact DRAM controllers.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = application("dram", "Replays request traces on cycle-exact DRAM controllers.")
 
 POLICIES = ("dramsim2", "dramsim3", "frfcfs")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    from typer.main import get_command
-
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = get_command(app).main(args=argv, prog_name="dram", standalone_mode=False)
-    except DramConfigError as error:
-        return _fail(str(error).splitlines()[0], 2)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", 130)
-    except MemoryError:
-        return _fail("out of memory", 1)
-    except Exception as error:
-        if hasattr(error, "format_message"):
-            return _fail(error.format_message(), 2)  # typer's own usage errors
-        raise
-    return code if isinstance(code, int) else 0
-
-
-def _fail(message: str, code: int) -> int:
-    line = " ".join(message.split())
-    print("error: " + "".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
-    return code
-
-
-def _out(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit from None
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise DramConfigError(f"standard output: cannot be written: {error.strerror}") from None
-
-
-@app.callback(invoke_without_command=True)
-def _root(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        _out(context.get_help() + "\n")
+    return run(app, "dram", argv)
 
 
 def _complete_devices() -> list[str]:
@@ -144,7 +97,7 @@ def replay_command(
     if run.requests == 0:
         raise DramConfigError(f"{trace}: has no requests; allowed: at least one")
     figures = summary(run)
-    _out(json.dumps(figures, indent=2) + "\n" if as_json else text(figures))
+    out(json.dumps(figures, indent=2) + "\n" if as_json else text(figures))
 
 
 def _device(name: str, policy: str | None, mapping: str | None, ranks: int | None, channels: int | None) -> DramConfig:
@@ -210,13 +163,13 @@ def devices_command(
 
     if name is None:
         configs = [load_device(each) for each in device_names()]
-        _out(json.dumps([c.name for c in configs]) + "\n" if as_json else devices_text(configs))
+        out(json.dumps([c.name for c in configs]) + "\n" if as_json else devices_text(configs))
         return
     config = load_device(name)
     if as_json:
-        _out(json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
+        out_json(config.model_dump(mode="json"))
         return
-    _out(device_text(config))
+    out(device_text(config))
     from dram.advice import mapping_advice
 
     advice = mapping_advice(config)

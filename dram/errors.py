@@ -1,7 +1,9 @@
 """Errors of the DRAM package."""
 
+from cosa.common.errors import CosaError
 
-class DramConfigError(ValueError):
+
+class DramConfigError(CosaError, ValueError):
     """A DRAM device file or configuration cannot be used; the text names file, field, value and what is allowed."""
 
 

@@ -19,9 +19,9 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
+import cosa
 from cosa.api import find_architecture, find_layer
 from cosa.common.errors import InputError
-from cosa.mappers import map_layer
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule
@@ -46,7 +46,7 @@ def measure(variant: str, layer: Layer, architecture: Architecture, seeds: int, 
     found: list[Schedule] = []
     started = time.process_time()
     for seed in range(seeds):
-        found.append(map_layer(mapper, layer, architecture, seed=seed, workers=workers, **options))
+        found.append(cosa.schedule(layer, architecture, mapper, seed=seed, workers=workers, **options))
     seconds = (time.process_time() - started) / seeds
     result = {f"{variant}_cycles": geomean([schedule.provenance.objective_value or 0.0 for schedule in found])}
     for name in ("samples_drawn", "samples_walked", "samples_valid", "tilings"):

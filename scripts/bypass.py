@@ -12,8 +12,7 @@ import time
 from math import exp, log
 from statistics import mean
 
-from cosa.mappers.machine import map_layer
-
+import cosa
 from cosa.model.arch import load_architecture
 from cosa.model.keeping import differences
 from cosa.model.networks import load_network
@@ -41,7 +40,7 @@ def main() -> None:
                 values, gaps, seconds = [], [], []
                 for bypass in ("fixed", "chosen"):
                     started = time.process_time()
-                    found = map_layer(
+                    found = cosa.schedule(
                         network.find(name).layer,
                         architecture,
                         objective=objective,

@@ -34,8 +34,6 @@ from typing import Any
 
 import cosa
 from cosa.common.errors import CosaError
-from cosa.mappers import map_layer
-from cosa.mappers.search import Budget
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import load_network
@@ -115,9 +113,9 @@ def schedule_of(case: dict[str, str]) -> Schedule:
         else load_network(case["network"]).find(case["layer"]).layer
     )
     if case["mapper"] == "cosa":
-        return cosa.schedule(layer, machine, objective="cosa")
-    budget = Budget(samples=1) if case["mapper"] == "random" else Budget(evaluations=64)
-    return map_layer(case["mapper"], layer, machine, budget=budget, seed=int(case["seed"]))
+        return cosa.schedule(layer, machine, "published")
+    few = {"samples": 1} if case["mapper"] == "random" else {"evaluations": 64}
+    return cosa.schedule(layer, machine, case["mapper"], seed=int(case["seed"]), **few)
 
 
 def drawn_layer(name: str) -> Layer:

@@ -21,8 +21,7 @@ from pathlib import Path
 from statistics import geometric_mean, pstdev
 from typing import Any
 
-from cosa.mappers.machine import map_layer
-
+import cosa
 from cosa.analytical.evaluation import evaluate_timeloop
 from cosa.model.arch import load_architecture
 from cosa.model.networks import load_network
@@ -43,7 +42,7 @@ def machine(options: argparse.Namespace) -> dict[str, Any]:
         entry: dict[str, Any] = {"layer": layer.name}
         for objective in ("latency", "edp"):
             started = time.process_time()
-            schedule = map_layer(
+            schedule = cosa.schedule(
                 layer, architecture, objective=objective, model="analytical", time_limit_seconds=options.time_limit
             )
             result = evaluate_timeloop(layer, architecture, schedule.nest)

@@ -22,9 +22,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from cosa.mappers.cosa_mip import map_layer as published_program
-from cosa.mappers.machine import map_layer
-
+import cosa
 from cosa.model.arch import load_architecture
 from cosa.model.networks import load_network
 from nocsim.published.portfolio import published_portfolio, replayed_cycles
@@ -50,7 +48,7 @@ def published_machine(options: argparse.Namespace) -> dict[str, Any]:
         found = []
         for row in rows:
             layer = load_network("resnet50").find(row["layer"]).layer
-            here = published_program(layer, machine, as_published=True)
+            here = cosa.schedule(layer, machine, "published", as_published=True)
             here = here.with_architecture(architecture)
             entry: dict[str, Any] = {
                 "layer": layer.name,
@@ -59,7 +57,7 @@ def published_machine(options: argparse.Namespace) -> dict[str, Any]:
             }
             for name, physical_only in (("", False), ("physical_", True)):
                 started = time.process_time()
-                single = map_layer(
+                single = cosa.schedule(
                     layer,
                     architecture,
                     model="published-machine",

@@ -12,8 +12,7 @@ import csv
 from math import exp, log
 from pathlib import Path
 
-from cosa.mappers.cosa_mip import map_layer
-
+import cosa
 from cosa.mappers.nests import build_nest
 from cosa.mip.aggregated import Program
 from cosa.mip.nest import breakdown
@@ -45,7 +44,7 @@ def main() -> None:
         factors = program.decode()
         nest = build_nest(architecture, factors, {program.order_level: factors.innermost})
         buffers = [v for v in violations(layer, architecture, nest) if "tiles" in v.what]
-        true = map_layer(layer, architecture, gap=GAP)
+        true = cosa.schedule(layer, architecture, "published", gap=GAP)
         assert true.provenance.objective_value is not None and true.timing is not None
         of_true = breakdown(layer, architecture, true.nest, rules=rules)["total"]
         difference = result.objective - reference[layer.name]

@@ -11,6 +11,7 @@ import argparse
 from math import exp, log
 from statistics import mean
 
+from cosa.mappers.program import ProgramOptions
 from cosa.mappers.remainders import with_remainders
 from cosa.model.arch import load_architecture
 from cosa.model.networks import load_network
@@ -42,9 +43,8 @@ def main() -> None:
                 wanted = load_network(network).find(layer).layer
                 values = []
                 for whole in (True, False):
-                    found = with_remainders(
-                        wanted, architecture, objective=objective, time_limit_seconds=args.time_limit, whole=whole
-                    )
+                    asked = ProgramOptions(objective=objective, time_limit_seconds=args.time_limit)
+                    found = with_remainders(wanted, architecture, asked, whole=whole)
                     assert found.provenance.objective_value is not None
                     values.append(found.provenance.objective_value)
                 ratios.append(min(values) / values[0])

@@ -135,7 +135,7 @@ def run_command(line: str) -> tuple[int, str]:
 
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = import_module(f"{program}.cli").main(arguments)
+            code = import_module(f"{program}.{'cli' if program == 'dram' else 'commands.main'}").main(arguments)
         return code, out.getvalue()
     ran = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return ran.returncode, ran.stdout

@@ -80,7 +80,7 @@ def lines(result: NetworkRows, figures: Figures, columns: Sequence[Column], laye
         rows.append(("whole network", sum(int(count) for _, count, _ in rows), whole))
     cells = [[name, str(count), *(cell(row) for _, cell in columns)] for name, count, row in rows]
     made = made_text(result.rows)
-    title = f"{result.network} on {printable(result.architecture, 34)}" + (f", {made}" if made else "")
+    title = f"{result.network} on {printable(result.architecture, 34)}" + (f", by {made}" if made else "")
     found = [*wrap(title, WIDTH), "", *table(["layer", "x", *(head for head, _ in columns)], cells)]
     if padding := whole.get("padding_macs"):
         found += ["", f"MACs {whole['macs']:,}, and {padding:,} of padding"]

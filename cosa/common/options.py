@@ -6,11 +6,12 @@ are made from the fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from cosa.common.errors import InputError
@@ -42,6 +43,24 @@ def option(
     """
     extra = {"unit": unit, "flag": flag, "off": off, "metavar": metavar, "complete": complete}
     return Field(default, description=help, json_schema_extra={k: v for k, v in extra.items() if v}, **limits)
+
+
+def read_by(
+    name: str, from_path: Callable[[str | Path], Any], from_data: Callable[[dict[str, Any]], Any]
+) -> BeforeValidator:
+    """For the field of that name whose value stands in a file: it may be given as a path, as data, or as it is."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str | Path):
+            return from_path(value)
+        if not isinstance(value, dict):
+            return value
+        try:
+            return from_data(value)
+        except InputError as error:
+            raise error.at(error.source, f"{name}.{error.path}" if error.path else name) from None
+
+    return BeforeValidator(read)
 
 
 class Options(Model):

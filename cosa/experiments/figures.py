@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from cosa.model.arch import Architecture
+from cosa.model.schedule import Made, made_together
 
 if TYPE_CHECKING:
     from cosa.experiments.pipeline import Trial
@@ -179,9 +180,6 @@ def on_chip_buffer_bytes(architecture: Architecture) -> int:
             bits += architecture.instances(number) * level.capacity_words * sets * level.word_bits
     return -(-bits // 8)
 
-
-MADE = ("mapper", "objective", "model", "seed")
-"""Figures that say who made a schedule; where all rows agree a table says so once."""
 
 ANALYTICAL: tuple[Figure, ...] = (
     Figure("mapper", "TEXT", _made("mapper"), "what made the schedule", total=agreed),
@@ -357,10 +355,9 @@ def totals(rows: Rows, figures: Figures) -> Row:
 
 
 def made_text(rows: Rows) -> str:
-    """Who made the schedules, as far as all rows agree: ``mapper program, objective latency, seed 0``."""
-    made = [row for row in rows if row["schedule_hash"]]
-    known = [(name, agreed(made, name)) for name in MADE] if made else []
-    return ", ".join(f"{name} {value}" for name, value in known if value is not None)
+    """Who made the schedules of rows, in a line."""
+    done = [row for row in rows if row["schedule_hash"]]
+    return made_together(Made(**{name: row[name] for name in Made.model_fields}) for row in done)
 
 
 def figure_table(figures: Figures) -> list[str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import model_validator
 
 from cosa.analytical.constants import Constants, PublishedConstants
 from cosa.common.errors import FieldError
-from cosa.common.options import option
+from cosa.common.files import read_data
+from cosa.common.options import option, read_by
 from cosa.mappers.registry import Count, Gap, Mapper, MapperOptions, Run, Seconds, Seed, register
 from cosa.model.arch import Architecture
-from cosa.model.constraints import Constraints, read_constraints
+from cosa.model.constraints import Constraints, load_constraints
 from cosa.model.layer import Layer
 from cosa.model.objectives import ObjectiveName
 from cosa.model.schedule import Schedule
@@ -19,19 +21,15 @@ from cosa.model.schedule import Schedule
 ModelName = Literal["network", "analytical", "published-machine"]
 
 
-def _read_constants(value: Any) -> Any:
-    """Constants from a file or plain data; `kind` says of which model they are."""
-    from pathlib import Path
+def read_constants(data: Any, source: str | None = None) -> Constants | PublishedConstants:
+    """Constants from data; `kind` says of which model they are."""
+    published = isinstance(data, dict) and data.get("kind") == "published_constants"
+    return (PublishedConstants if published else Constants).from_data(data, source)
 
-    from cosa.common.files import read_data
 
-    source = None
-    if isinstance(value, str | Path):
-        source, value = str(value), read_data(value)
-    if not isinstance(value, dict):
-        return value
-    kind = PublishedConstants if value.get("kind") == "published_constants" else Constants
-    return kind.from_data(value, source)
+def read_constants_file(path: str | Path) -> Constants | PublishedConstants:
+    """Constants from a file."""
+    return read_constants(read_data(path), str(path))
 
 
 class ProgramOptions(MapperOptions):
@@ -46,18 +44,20 @@ class ProgramOptions(MapperOptions):
         "Cycles of the simulated machine, of Timeloop's accounting, or of the published simulator's machine; without, "
         "network where the architecture has a mesh.",
     )
-    constants: Annotated[Constants | PublishedConstants | None, BeforeValidator(_read_constants)] = option(
-        None, "Weights of the model's prediction, as nocsim calibrate writes them."
-    )
+    constants: Annotated[
+        Constants | PublishedConstants | None, read_by("constants", read_constants_file, read_constants)
+    ] = option(None, "Weights of the model's prediction, as nocsim calibrate writes them.")
     physical_only: bool = option(
         True, "Model published-machine: leave out what gains from its generator's gaps.", off="--any-loops"
     )
-    constraints: Annotated[Constraints | None, BeforeValidator(read_constraints)] = option(
-        None,
-        "What the schedule must keep to: packaged constraints, or a file.",
-        flag="--constrain",
-        metavar="NAME|FILE",
-        complete="cosa.model.constraints:constraint_names",
+    constraints: Annotated[Constraints | None, read_by("constraints", load_constraints, Constraints.from_data)] = (
+        option(
+            None,
+            "What the schedule must keep to: packaged constraints, or a file.",
+            flag="--constrain",
+            metavar="NAME|FILE",
+            complete="cosa.model.constraints:constraint_names",
+        )
     )
     pad_percent: float = option(
         0.0, "Pad dimensions by up to so much where that pays.", unit="percent", flag="--pad-percent", ge=0, le=100

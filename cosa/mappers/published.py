@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
-
-from cosa.common.errors import InfeasibleError, SolverError
-from cosa.common.options import option
+from cosa.common.errors import InfeasibleError, InputError, SolverError
+from cosa.common.options import option, read_by
 from cosa.mappers.confirm import confirm
 from cosa.mappers.nests import order_free_levels
 from cosa.mappers.registry import Gap, Mapper, MapperOptions, Run, Seconds, Seed, register
@@ -31,13 +28,6 @@ MAX_ROUNDS = 25
 """Solves of one layer before the mapper gives up cutting off tiles that do not fit."""
 
 
-def _read_weights(value: Any) -> Any:
-    """Weights from a file or plain data."""
-    if isinstance(value, str | Path):
-        return Weights.from_file(value)
-    return Weights.from_data(value) if isinstance(value, dict) else value
-
-
 class PublishedTerms(MapperOptions):
     """What the terms of CoSA's published objective count."""
 
@@ -46,7 +36,7 @@ class PublishedTerms(MapperOptions):
     )
     as_published: bool = option(False, "Charge halo and stride as CoSA's published code does.")
     precision: bool = option(False, "Count capacities and traffic in bytes instead of entries, as the paper does.")
-    weights: Annotated[Weights | None, BeforeValidator(_read_weights)] = option(
+    weights: Annotated[Weights | None, read_by("weights", Weights.from_file, Weights.from_data)] = option(
         None, "Weights of the objective's terms, without: as published."
     )
     order_level: str | None = option(
@@ -58,6 +48,17 @@ class PublishedTerms(MapperOptions):
     def rules(self) -> Rules:
         """How footprints, traffic and orders are counted."""
         return Rules(as_published=self.as_published, precision=self.precision, ordered_level=self.order_level)
+
+    def require_levels(self, architecture: Architecture) -> None:
+        """InputError where an option names a level that the architecture does not have."""
+        path = "weights.levels"
+        try:
+            if self.weights is not None:
+                self.weights.require_levels(architecture, "weights")
+            path = "order_level"
+            self.rules().order_level(architecture)
+        except InputError as error:
+            raise error.at(None, path) from None
 
 
 class PublishedOptions(PublishedTerms):
@@ -90,8 +91,7 @@ def solve(layer: Layer, architecture: Architecture, options: PublishedOptions) -
     """
     objective, weights, rules, gap = options.objective, options.weights, options.rules(), options.gap
     formulation, time_limit_seconds = options.formulation, options.time_limit_seconds
-    if weights is not None:
-        weights.require_levels(architecture, "weights")
+    options.require_levels(architecture)
     started = time.perf_counter()
     padded = {} if options.pad_primes_above is None else padded_bounds(layer, options.pad_primes_above)
     asked, layer = layer, layer.padded_to(padded)

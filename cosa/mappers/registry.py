@@ -6,6 +6,7 @@ in `cosa.mappers.NAME`.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -53,6 +54,14 @@ class MapperOptions(Options):
     def made_for(self) -> str:
         """The objective."""
         return str(getattr(self, "objective", ""))
+
+    @property
+    def text(self) -> str:
+        """As rows of results have them: those that differ from the defaults, the objective in any case; JSON."""
+        return json.dumps({"objective": self.made_for} | self.given(), sort_keys=True)
+
+    def require_levels(self, architecture: Architecture) -> None:
+        """InputError where an option names a level that the architecture does not have."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +216,7 @@ def candidates(
     SolverError: the program, or `exhaustive`, found none in time.
     """
     started = time.perf_counter()
+    options.require_levels(architecture)
     found = find_mapper(options.mapper).run(layer, architecture, options, run or Run())
     seconds = time.perf_counter() - started
     return [signed(schedule, options, seconds) for schedule in found]

@@ -358,10 +358,3 @@ def load_constraints(name_or_path: str | Path) -> Constraints:
             nearest=nearest_of(text, names),
         )
     return Constraints.from_file(text)
-
-
-def read_constraints(value: Any) -> Any:
-    """Constraints from a packaged name, a file or plain data; what is none of these comes back as it is."""
-    if isinstance(value, str | Path):
-        return load_constraints(value)
-    return Constraints.from_data(value) if isinstance(value, dict) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -118,6 +118,22 @@ class Made(Model):
         if self.seed is not None:
             parts.append(f"seed {self.seed}")
         return ", ".join(parts)
+
+
+def made_together(made: Iterable[Made]) -> str:
+    """Who made several schedules, in a line: what they share, and the largest gap."""
+    found = list(made)
+
+    def words(name: str) -> str:
+        return " and ".join(dict.fromkeys(str(one) for each in found if (one := getattr(each, name)) is not None))
+
+    parts = [words("mapper")] if found else []
+    for name, text in (("objective", "objective {}"), ("model", "{} model"), ("seed", "seed {}")):
+        if value := words(name):
+            parts.append(text.format(value))
+    if gaps := [each.gap for each in found if each.gap is not None]:
+        parts.append(f"gaps up to {max(gaps):.2%}")
+    return ", ".join(parts)
 
 
 class Provenance(Made):

@@ -119,10 +119,10 @@ def text(result: Comparison) -> list[str]:
 
     every: list[Row] = [dict(row) for row in result.rows]
     columns = _columns(every)
-    width = max(map(len, result.entries))
     lines = [f"{result.architecture}; EDP in uJ x million cycles, both by Timeloop's counts"]
     for entry in result.entries:
-        lines.append(f"{entry:{width}}  {made_text([row for row in every if row['entry'] == entry])}")
+        made = made_text([row for row in every if row["entry"] == entry])
+        lines.append(f"{entry}: {made}" if ":" in entry else made or entry)
     for name in dict.fromkeys(row["layer"] for row in every):
         rows = [row for row in every if row["layer"] == name]
         cells = [

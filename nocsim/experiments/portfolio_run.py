@@ -6,10 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
-
 from cosa.analytical.constants import Constants
-from cosa.common.options import option
+from cosa.common.options import option, read_by
 from cosa.common.pool import require_workers
 from cosa.mappers.program import ProgramOptions
 from cosa.mappers.published import PublishedOptions
@@ -28,15 +26,10 @@ times as heavy, the largest load alone; the analytical model's latency; the publ
 _STEP_FACTOR, _RELOAD_FACTOR = 3.0, 4.0
 
 
-def read_constants(value: Any) -> Any:
-    """Weights of the network model from a file, or themselves."""
-    return Constants.from_file(value) if isinstance(value, str | Path) else value
-
-
 class PortfolioOptions(SearchOptions):
     """Of a portfolio on the exact simulator."""
 
-    constants: Annotated[Constants | None, BeforeValidator(read_constants)] = option(
+    constants: Annotated[Constants | None, read_by("constants", Constants.from_file, Constants.from_data)] = option(
         None, "Weights of the model's prediction, in its variants and for the ranking."
     )
 

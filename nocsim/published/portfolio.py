@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
-
 from cosa.analytical.constants import PublishedConstants
 from cosa.common.errors import SolverError
-from cosa.common.options import option
+from cosa.common.options import option, read_by
 from cosa.common.pool import require_workers
 from cosa.experiments.pipeline import Outcome, Point
 from cosa.mappers.program import ProgramOptions
@@ -51,18 +49,14 @@ VARIANTS = (*PUBLISHED_VARIANTS, "published", "true_footprints")
 """Those of the machine, and the published program, as published and with true footprints."""
 
 
-def _read_constants(value: Any) -> Any:
-    return PublishedConstants.from_file(value) if isinstance(value, str | Path) else value
-
-
 class PublishedPortfolioOptions(SearchOptions):
     """Of a portfolio on the published simulator."""
 
     keep: int = option(4, "Schedules, by replayed cycles, to place in every way.", ge=1, le=100)
     gap: Gap = option(0.02, "Gap at which a solve ends.", metavar="RATIO")
-    constants: Annotated[PublishedConstants | None, BeforeValidator(_read_constants)] = option(
-        None, "Weights of the model's prediction, in its variants and for the ranking."
-    )
+    constants: Annotated[
+        PublishedConstants | None, read_by("constants", PublishedConstants.from_file, PublishedConstants.from_data)
+    ] = option(None, "Weights of the model's prediction, in its variants and for the ranking.")
     physical_only: bool = option(True, "Leave out what gains from its generator's gaps.", off="--any-loops")
 
 

@@ -20,17 +20,16 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from cosa.common.layer_pool import LayerProgress, run_layers
-from nocsim.experiments.network_run import source_digest
-
 from cosa.api import find_architecture
 from cosa.common.errors import CosaError, InfeasibleError, SolverError
 from cosa.common.files import write_atomic
 from cosa.common.result_cache import content_key, read_cached, write_cached
+from cosa.experiments.layer_pool import LayerProgress, run_layers
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import FOUR_NETWORKS, Network, NetworkLayer, load_network
 from cosa.model.schedule import Schedule
+from nocsim.experiments.network_run import source_digest
 
 HERE = Path(__file__).parent
 QUICK_LAYERS = (
@@ -81,15 +80,15 @@ class Mapper:
 RANDOM = Mapper("random", "random", "latency")
 HYBRID = Mapper("hybrid", "hybrid", "latency")
 HYBRID_AS_TIMELOOP = Mapper("hybrid as Timeloop", "hybrid", "latency", options={"as_timeloop": True})
-COSA = Mapper("cosa", "cosa")
-FASTEST = Mapper("any fastest", "cosa", "latency", options={"model": "analytical", "settle_ties": False})
+COSA = Mapper("cosa", "published")
+FASTEST = Mapper("any fastest", "program", "latency", options={"model": "analytical", "settle_ties": False})
 """The machine program's latency alone: proven within 1 %, which of the fastest is left open."""
 
 
 def certified(plan: Plan, objective: str, model: str) -> Mapper:
     """The machine program, which knows how far from its optimum it is at most."""
     options = {"model": model, "time_limit_seconds": plan.program_seconds}
-    return Mapper("certified", "cosa", objective, options=options)
+    return Mapper("certified", "program", objective, options=options)
 
 
 def random_of(plan: Plan) -> Mapper:
@@ -152,15 +151,12 @@ def mapped(layer: Layer, architecture: Architecture, mapper: Mapper, seed: int, 
 
 def _map(layer: Layer, architecture: Architecture, mapper: Mapper, seed: int) -> dict[str, Any]:
     from cosa.analytical.evaluation import evaluate_timeloop
-    from cosa.mappers import map_layer
-    from cosa.mip.objective import Weights
+    from cosa.mappers.registry import candidates, options_of
 
-    options = dict(mapper.options)
-    if "weights" in options:
-        options["weights"] = Weights(**options["weights"])
+    options = options_of(mapper.mapper, {"objective": mapper.objective, "seed": seed, **mapper.options})
     wall, cpu = time.perf_counter(), time.process_time()
     try:
-        schedule = map_layer(mapper.mapper, layer, architecture, objective=mapper.objective, seed=seed, **options)
+        schedule = candidates(layer, architecture, options)[0]
     except (InfeasibleError, SolverError) as error:
         return {"error": str(error)}
     took = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
@@ -212,7 +208,7 @@ def warm_up() -> None:
         HYBRID,
         COSA,
         FASTEST,
-        Mapper("certified", "cosa", "latency", options={"model": "analytical"}),
+        Mapper("certified", "program", "latency", options={"model": "analytical"}),
     ):
         _map(layer, architecture, mapper, 0)
 

@@ -44,7 +44,7 @@ def calibrated(plan: Plan, architecture: str) -> tuple[Mapper, list[dict[str, ob
     tried = []
     for utilisation, traffic in product(UTILISATION, TRAFFIC):
         weights = {"utilisation": utilisation, "compute": 10.0, "traffic": traffic}
-        tried.append(Mapper(f"{utilisation:g}/{traffic:g}", "cosa", options={"weights": weights}))
+        tried.append(Mapper(f"{utilisation:g}/{traffic:g}", "published", options={"weights": weights}))
     rows = measure(plan, architecture, tried, layers=chosen_layers(CALIBRATION))
     table = []
     for mapper in tried:

@@ -166,7 +166,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (err, max(map(len, out.splitlines()[:-1])) <= 80) == ("", True)
     data = json.loads((tmp_path / "out" / SUMMARY).read_text())
     assert data["complete"] and {row["objective"] for row in data["rows"]} == {"traffic"}
-    assert out.startswith("dlrm on simba_4x4, mapper published, objective traffic, seed 0\n")
+    assert out.startswith("dlrm on simba_4x4, by published, objective traffic, seed 0, gaps up to 0.0")
     for row in data["rows"]:
         made = Schedule.from_file(tmp_path / "out" / row["file"]).provenance
         assert made.objective == "traffic"

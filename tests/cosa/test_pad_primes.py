@@ -39,5 +39,5 @@ def test_a_large_prime_is_padded_and_runs_faster() -> None:
 
 def test_without_large_primes_nothing_is_padded() -> None:
     assert padded_bounds(Layer(R=3, S=3, P=56, Q=56, C=64, K=64, N=1), 7) == {}
-    with pytest.raises(InputError, match="pad_primes_above: not valid .found 1.; allowed: a whole number from 2"):
+    with pytest.raises(InputError, match=r"pad_primes_above: not valid .found 1.; allowed: a whole number from 2"):
         cosa.schedule("resnet50:input.8", pad_primes_above=1)

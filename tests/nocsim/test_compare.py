@@ -113,7 +113,7 @@ def test_programs_say_how_far_they_came(small: Layer, simba: Architecture, monke
         row, lines = result.rows[0], text(result)
         assert (row["stopped_by"], row["gap"], row["bound"]) == (stopped_by, gap, provenance.bound)
         assert ("program: stopped by time" in lines) == (stopped_by == "time")
-        assert lines[1] == "program  mapper program, objective latency, model network, seed 0"
+        assert lines[1] == f"program, objective latency, network model, seed 0, gaps up to {gap:.2%}"
         assert f"{gap:.1%}" in lines[5].split()
 
 
@@ -266,7 +266,7 @@ def test_the_command(nocsim: Command, tmp_path: Path) -> None:
     ran = nocsim("compare", "--layer-file", layer, *options, "--csv", table, "--json", data)
     assert (ran.code, ran.err) == (0, "")
     assert ["mapper", "cycles"] in [line.split()[:2] for line in ran.out.splitlines()]
-    assert "published  mapper published, objective cosa, seed 0\n" in ran.out
+    assert "\npublished, objective cosa, seed 0, gaps up to 0.00%\n" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
     result = Comparison.from_file(data)
     rows = list(csv.DictReader(table.open()))

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cosa.mappers.machine import map_layer
 
 import nocsim
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.mappers.figures import NetworkModel
-from cosa.mappers.machine import map_layer
 from cosa.mappers.neighbours import Point
 from cosa.mappers.opening import outermost_only
 from cosa.mappers.polish import SCORES

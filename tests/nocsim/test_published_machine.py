@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cosa.mappers.machine import map_layer
 
 import cosa
 from cosa.analytical.batch import MappingBatch
@@ -20,7 +21,6 @@ from cosa.analytical.published_machine import PublishedLoads, require_published
 from cosa.analytical.traffic import Traffic
 from cosa.common.errors import InfeasibleError, InputError
 from cosa.mappers.figures import PublishedModel
-from cosa.mappers.machine import map_layer
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import load_network

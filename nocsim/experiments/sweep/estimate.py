@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -87,8 +86,8 @@ def estimate(
     words = _Words()
     kinds: dict[tuple[str, str], _Kind] = {}
     for point, status in zip(points, statuses, strict=True):
-        mapper, options = point.options.mapper, json.dumps(point.options.given(), sort_keys=True)
-        kind = kinds.setdefault((mapper, options), _Kind(mapper))
+        mapper = point.options.mapper
+        kind = kinds.setdefault((mapper, point.options.text), _Kind(mapper))
         seconds = known.get(point.inputs_hash, ("", None))[1]
         if status == "done" and seconds is not None:
             kind.measured.append((words(point.layer), seconds))

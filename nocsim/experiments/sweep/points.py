@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any
 
 from cosa.api import find_layer
 from cosa.common.errors import InputError, nearest_of
@@ -18,7 +15,7 @@ from cosa.common.options import is_file
 from cosa.common.result_cache import content_key
 from cosa.experiments.figures import on_chip_buffer_bytes
 from cosa.experiments.pipeline import point_key
-from cosa.mappers.registry import MapperOptions, chosen_mapper, find_mapper, options_of
+from cosa.mappers.registry import MapperOptions, every_mapper, options_of
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import load_network, network_names
@@ -84,7 +81,6 @@ class _Expansion:
         self._sweep = sweep
         self._machines = Machines(sweep)
         self._option_axes = [name for name in sweep.axes if name.startswith(OPTION)]
-        self._check_mappers()
         self._layers = self._all_layers()
         self._labels = {}
         if "architecture" in sweep.axes:
@@ -122,11 +118,6 @@ class _Expansion:
             raise axis_error(self._sweep, "layer", "no such network", value=value, **more)
         with naming(self._sweep, "layer", value):
             return find_layer(located(self._sweep, value))
-
-    def _check_mappers(self) -> None:
-        for mapper in self._sweep.values("mapper") if "mapper" in self._sweep.axes else ():
-            with naming(self._sweep, "mapper", mapper):
-                find_mapper(mapper)
 
     def _combinations(self) -> Iterator[dict[str, int]]:
         """Positions on all axes; zipped ones step together, the last axis fastest."""
@@ -168,7 +159,10 @@ class _Expansion:
         layer, count = entry
         point = None
         if machine.architecture is not None:
-            _require_levels(self._sweep, options, machine.architecture)
+            try:
+                options.require_levels(machine.architecture)
+            except InputError as error:
+                raise _of_axis(self._sweep, error) from None
             point = SimulatedPoint(
                 layer=layer,
                 architecture=machine.architecture,
@@ -236,41 +230,30 @@ class _Expansion:
 
 
 def _checked_options(sweep: Sweep, mapper: str | None, given: Mapping[str, Any]) -> MapperOptions:
-    """Options of a mapper (None: the sweep names none) from the axes; null is as if it were not there.
+    """Options of a mapper (None: the sweep names none) from the axes, files read (those beside the sweep first).
 
     Raises
     ------
-    InputError: the mapper has no such objective or option, or a value or file is wrong; the axis is named.
+    InputError: there is no such mapper, objective or option, or a value or file is wrong; the axis is named.
     """
-    values = {name: value for name, value in given.items() if value is not None}
-    fields = chosen_mapper(mapper, values).options.model_fields
-    for name, value in values.items():
-        field = fields.get(name)
-        if field is not None and is_file(field) and isinstance(value, str | dict):
-            with naming(sweep, OPTION + name, value):
-                kind: Any = Annotated[field.annotation, *field.metadata]
-                with suppress(ValidationError):  # said below
-                    values[name] = TypeAdapter(kind).validate_python(located(sweep, value))
+    files = {name for one in every_mapper() for name, field in one.options.model_fields.items() if is_file(field)}
+    values = {name: located(sweep, value) if name in files else value for name, value in given.items()}
+    if values.get("threads") is not None:
+        raise axis_error(sweep, "options.threads", "a point has one core", value=values["threads"], allowed="nothing")
     try:
         return options_of(mapper, values)
     except InputError as error:
-        option = (error.path or "").partition(".")[0].partition("[")[0]
-        axis = option if option in ("mapper", "objective") else OPTION + option
-        more = {"value": given.get(option), "allowed": error.allowed, "nearest": error.nearest}
-        raise axis_error(sweep, axis, error.message, **more) from None
+        if error.source is None:
+            raise _of_axis(sweep, error) from None
+        read = next((name for name in files if str(values.get(name)) == error.source), "")
+        raise axis_error(sweep, OPTION + read, str(error)) from None
 
 
-def _require_levels(sweep: Sweep, options: MapperOptions, architecture: Architecture) -> None:
-    """InputError where options of the published program name levels that the architecture does not have."""
-    from cosa.mappers.published import PublishedTerms
-
-    if not isinstance(options, PublishedTerms):
-        return
-    if options.order_level is not None:
-        with naming(sweep, "options.order_level", options.order_level):
-            options.rules().order_level(architecture)
-    if options.weights is not None:
-        options.weights.require_levels(architecture, f"{sweep.source}: axes.options.weights")
+def _of_axis(sweep: Sweep, error: InputError) -> InputError:
+    """An error that names an option, as one of its axis."""
+    name, dot, inner = (error.path or "").partition(".")
+    axis = name if name in ("mapper", "objective") else OPTION + name
+    return error.at(sweep.source, f"axes.{axis}{dot}{inner}")
 
 
 class _NoArchitectureError(Exception):

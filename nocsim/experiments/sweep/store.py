@@ -376,7 +376,7 @@ def _point_row(point: SweepPoint) -> tuple[Any, ...]:
         options.mapper,
         options.made_for,
         getattr(options, "seed", None),
-        json.dumps(options.given(), sort_keys=True),
+        options.text,
         INVALID if architecture is None else None,
         point.error,
         version(),

@@ -31,7 +31,6 @@ def naming(sweep: Sweep, axis: str, value: Any) -> Iterator[None]:
         yield
     except InputError as error:
         if error.source is None or error.source.startswith("--"):
-            message = f"{error.path}: {error.message}" if error.path else error.message
             more = {"value": value, "allowed": error.allowed, "nearest": error.nearest}
-            raise axis_error(sweep, axis, message, **more) from None
+            raise axis_error(sweep, axis, error.message, **more) from None
         raise axis_error(sweep, axis, str(error)) from None

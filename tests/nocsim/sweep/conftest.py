@@ -27,6 +27,7 @@ def sweep() -> Sweep:
         name="small",
         axes={
             "layer": CONV,
+            "mapper": "published",
             "noc.mesh": ["2x2", "4x4"],
             "levels.GlobalBuffer.capacity_words": ["x1", TOO_SMALL, "x8"],
         },
@@ -36,7 +37,12 @@ def sweep() -> Sweep:
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
     """The file of a sweep of 24 quick points: nothing is simulated."""
-    axes = {"layer": CONV, "noc.mesh": ["2x2", "4x4", "4x2"], "noc.fifo_flits": list(range(5, 13))}
+    axes = {
+        "layer": CONV,
+        "mapper": "published",
+        "noc.mesh": ["2x2", "4x4", "4x2"],
+        "noc.fifo_flits": list(range(5, 13)),
+    }
     path = tmp_path / "many.yaml"
     Sweep(name="many", axes=axes, simulate=False).to_file(path)
     return path

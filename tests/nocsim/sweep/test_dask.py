@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from nocsim.experiments.sweep.dask_pool import DaskPool
 
+from cosa.common.dask_pool import DaskPool
 from nocsim.experiments.sweep.result import read_results
 from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command
@@ -100,7 +100,7 @@ def test_a_cluster_without_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """That nothing happens is said once; a worker that comes and goes does not make it silent."""
-    monkeypatch.setattr("nocsim.experiments.sweep.dask_pool._ASK_SECONDS", 0.0)
+    monkeypatch.setattr("cosa.common.dask_pool._ASK_SECONDS", 0.0)
     with started(tmp_path, workers=0) as cluster:
         pool = DaskPool(cluster.address)
         try:
@@ -115,7 +115,7 @@ def test_a_cluster_without_workers(
 
 
 def test_nobody_answers(many: Path, tmp_path: Path, nocsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nocsim.experiments.sweep.dask_pool._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("cosa.common.dask_pool._CONNECT_SECONDS", 1)
     ran = nocsim("sweep", many, "--results", tmp_path / "r.db", "--scheduler", "dask://127.0.0.1:9")
     ran.assert_error("no dask scheduler answers", "--scheduler")
     assert not (tmp_path / "r.db").exists()

@@ -11,7 +11,7 @@ import cosa
 import nocsim as api
 from cosa.common.errors import InputError
 from cosa.model.arch import load_architecture
-from nocsim.experiments.sweep.machines import with_device
+from nocsim.experiments.pipeline import with_device
 from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV
@@ -33,7 +33,7 @@ def test_the_content_of_a_device_file_goes_in(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     file, device = tmp_path / "s.yaml", tmp_path / "mydev.yaml"
-    Sweep(axes={"layer": CONV, "dram.device": [BASE, "mydev.yaml"]}).to_file(file)
+    Sweep(axes={"layer": CONV, "mapper": "published", "dram.device": [BASE, "mydev.yaml"]}).to_file(file)
     write_device(device)
     packaged, same = Sweep.from_file(file).run(tmp_path / "r.db").rows
     assert packaged["status"] == same["status"] == "done"
@@ -41,21 +41,20 @@ def test_the_content_of_a_device_file_goes_in(tmp_path: Path, monkeypatch: pytes
     write_device(device, CL=30, tRCD=30)
     again, slower = Sweep.from_file(file).run(tmp_path / "r.db").rows
     assert again == packaged | {"number": 0} and slower["simulated_cycles"] > same["simulated_cycles"]
-    schedule = cosa.schedule(cosa.Layer.from_data(CONV), objective="cosa")
+    schedule = cosa.schedule(cosa.Layer.from_data(CONV), mapper="published")
     architecture = with_device(schedule.architecture, str(device))
     assert slower["simulated_cycles"] == api.simulate(schedule, architecture=architecture).cycles.total
 
 
 def test_a_point_runs_with_the_device_that_its_hash_covers(tmp_path: Path) -> None:
     """Also if the file is gone, as on another host of a cluster."""
-    from nocsim.experiments.sweep.figures import run_task
-
-    Sweep(axes={"layer": CONV, "dram.device": "mydev.yaml"}).to_file(tmp_path / "s.yaml")
+    Sweep(axes={"layer": CONV, "mapper": "published", "dram.device": "mydev.yaml"}).to_file(tmp_path / "s.yaml")
     write_device(tmp_path / "mydev.yaml")
     point = Sweep.from_file(tmp_path / "s.yaml").points()[0]
     (tmp_path / "mydev.yaml").unlink()
-    packaged = Sweep(axes={"layer": CONV}).points()[0]
-    found, expected = (run_task(task)["figures"]["simulated_cycles"] for task in (point.task(), packaged.task()))
+    packaged = Sweep(axes={"layer": CONV, "mapper": "published"}).points()[0]
+    assert point.point is not None and packaged.point is not None
+    found, expected = (one.run()["figures"]["simulated_cycles"] for one in (point.point, packaged.point))
     assert found == expected
 
 

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from inspect import signature
+import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from nocsim.experiments.sweep.options import OPTIONS, arguments, option_names
 
 import cosa
+from cosa.analytical.constants import Constants, PublishedConstants
 from cosa.common.errors import InputError
-from cosa.mappers import cosa_mip, machine
-from cosa.mappers.registry import MAPPERS
-from cosa.mip.objective import OBJECTIVES, Weights
+from cosa.mip.objective import Weights
 from cosa.model.constraints import load_constraints
-from cosa.model.keeping import BYPASSES
 from nocsim.experiments.sweep.spec import Sweep
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV
-
-BUDGET = {"random": {"samples", "evaluations", "seconds"}}
-OF_A_POINT = {"layer", "architecture", "threads", "workers", "keep_interrupted", "most", "report", "budget", "seeds"}
-"""What a mapper is given besides options of the sweep."""
 
 
 def sweep(**given: Any) -> Sweep:
@@ -31,81 +23,63 @@ def sweep(**given: Any) -> Sweep:
     return Sweep(name="mine", axes=axes, simulate=False)
 
 
-def test_options_are_those_of_the_mappers() -> None:
-    """Same names and same defaults, so that what is left out of a point's hash changes nothing."""
-    assert tuple(OPTIONS) == MAPPERS
-    modules = {"cosa": (cosa_mip, "map_layer"), "machine": (machine, "map_layer")}
-    for name, kind in OPTIONS.items():
-        module, function = modules.get(name) or (import_module(f"cosa.mappers.{name}"), "search")
-        expected = {
-            parameter.name: parameter.default
-            for parameter in signature(getattr(module, function)).parameters.values()
-            if parameter.name not in OF_A_POINT
-        }
-        if name not in modules:
-            expected |= dict.fromkeys(BUDGET.get(name, {"evaluations", "seconds"}))
-        if name == "exhaustive":
-            del expected["seed"]  # it draws nothing
-        assert {field: info.default for field, info in kind.model_fields.items()} == expected
-
-    def choices(mapper: str, option: str) -> set[Any]:
-        annotation = OPTIONS[mapper].model_fields[option].annotation
-        return {choice for part in (annotation, *get_args(annotation)) for choice in get_args(part)} - {type(None)}
-
-    assert choices("cosa", "objective") == set(OBJECTIVES)
-    assert choices("cosa", "formulation") == set(cosa_mip.FORMULATIONS)
-    assert choices("machine", "bypass") == set(BYPASSES)
-    assert choices("machine", "model") >= set(machine.MODELS)
-
-
 @pytest.mark.parametrize(
     ("mapper", "given", "axis", "phrase"),
     [
         (
-            "cosa",
+            "published",
             {"options.samples": [1, 5]},
             "options.samples",
-            "an option of random, not of the mapper cosa (found 1)",
+            "an option of random, not of the mapper published (found 1)",
         ),
-        ("machine", {"options.evaluations": 9}, "options.evaluations", "not of the mapper machine"),
+        ("program", {"options.evaluations": 9}, "options.evaluations", "not of the mapper program"),
         ("hybrid", {"options.samples": 9}, "options.samples", "not of the mapper hybrid"),
         ("exhaustive", {"options.seed": [1, 2]}, "options.seed", "not of the mapper exhaustive"),
-        ("machine", {"options.threads": [1, 7]}, "options.threads", "not an option of the mapper machine"),
-        ("machine", {"options.report": 3}, "options.report", "not an option of the mapper machine"),
+        ("program", {"options.threads": [1, 7]}, "options.threads", "a point has one core"),
+        ("program", {"options.report": 3}, "options.report", "not an option of the mapper program"),
         ("random", {"options.name": "random"}, "options.name", "not an option of the mapper random"),
         ("random", {"options.smaples": 5}, "options.smaples", "did you mean samples?"),
         ("random", {"options.samples": True}, "options.samples", "not valid (found True); allowed: a whole number"),
         ("random", {"options.samples": "abc"}, "options.samples", "not valid (found 'abc')"),
         ("random", {"options.samples": 0}, "options.samples", "allowed: a whole number from 1"),
-        ("random", {"options.seconds": -1}, "options.seconds", "a number > 0"),
-        ("cosa", {"options.seconds": -1}, "options.seconds", "not valid (found -1)"),
-        ("cosa", {"options.seed": "x"}, "options.seed", "not valid (found 'x')"),
-        ("cosa", {"options.seconds": 1, "options.time_limit_seconds": 2}, "options.seconds", "says the same as"),
-        ("machine", {"options.model": "netwrk"}, "options.model", "did you mean network?"),
-        ("machine", {"options.physical_only": False}, "options.physical_only", "the model published-machine only"),
-        ("machine", {"objective": "edp", "options.settle_ties": False}, "options.settle_ties", "means nothing to"),
-        ("machine", {"options.remainders": True, "options.pad_percent": 5}, "options.pad_percent", "does not go with"),
-        ("cosa", {"options.weights": {"bogus": 3}}, "options.weights", "bogus: unknown key"),
-        ("cosa", {"options.weights": {"levels": {"GB": 2}}}, "options.weights", "'simba_4x4' has no such level"),
-        ("cosa", {"options.weights": 3}, "options.weights", "not valid (found 3)"),
-        ("cosa", {"options.weights": "none.yaml"}, "options.weights", "none.yaml: no such file"),
-        ("cosa", {"options.order_level": "GlobalBufer"}, "options.order_level", "did you mean GlobalBuffer?"),
-        ("machine", {"options.constraints": "weight_stationry"}, "options.constraints", "mean weight_stationary?"),
-        ("cosa", {"options.constraints": "weight_stationary"}, "options.constraints", "an option of machine, not of"),
-        ("cosa", {"objective": "trafic"}, "objective", "did you mean traffic?"),
+        ("random", {"options.time_limit_seconds": -1}, "options.time_limit_seconds", "a number > 0"),
+        ("random", {"options.seconds": 1}, "options.seconds", "not an option of the mapper random"),
+        ("published", {"options.seed": "x"}, "options.seed", "not valid (found 'x')"),
+        ("program", {"options.model": "netwrk"}, "options.model", "did you mean network?"),
+        ("program", {"options.physical_only": False}, "options.physical_only", "the model published-machine only"),
+        ("program", {"objective": "edp", "options.settle_ties": False}, "options.settle_ties", "means nothing to"),
+        ("program", {"options.remainders": True, "options.pad_percent": 5}, "options.pad_percent", "does not go with"),
+        ("published", {"options.weights": {"bogus": 3}}, "options.weights.bogus", "unknown key"),
         (
-            "cosa",
+            "published",
+            {"options.weights": {"levels": {"GB": 2}}},
+            "options.weights.levels",
+            "'simba_4x4' has no such level",
+        ),
+        ("published", {"options.weights": 3}, "options.weights", "not valid (found 3)"),
+        ("published", {"options.weights": "none.yaml"}, "options.weights", "none.yaml: no such file"),
+        ("published", {"options.order_level": "GlobalBufer"}, "options.order_level", "did you mean GlobalBuffer?"),
+        ("program", {"options.constraints": "weight_stationry"}, "options.constraints", "mean weight_stationary?"),
+        (
+            "published",
+            {"options.constraints": "weight_stationary"},
+            "options.constraints",
+            "an option of program, not of",
+        ),
+        ("published", {"objective": "trafic"}, "objective", "did you mean traffic?"),
+        (
+            "published",
             {"objective": "latency"},
             "objective",
-            "not an objective of the mapper cosa (found 'latency'); allowed",
+            "not an objective of the mapper published (found 'latency'); allowed",
         ),
         (
-            "cosa",
+            "published",
             {"objective": ["cosa", "edp"]},
             "objective",
-            "utilisation, compute, traffic, balance (edp is one of ma",
+            "utilisation, compute, traffic, balance (edp is one of pr",
         ),
-        ("machine", {"objective": "pareto"}, "objective", "allowed: latency, energy, edp"),
+        ("program", {"objective": "pareto"}, "objective", "allowed: latency, energy, edp"),
         ("random", {"objective": "enrgy"}, "objective", "did you mean energy?"),
         (
             None,
@@ -130,32 +104,38 @@ def test_also_on_the_command_line(tmp_path: Path, nocsim: Command) -> None:
     path.write_text("axes: {layer: 'dlrm:72', options.samples: [1, 5]}\n")
     for more in ([], ["--dry-run"]):
         ran = nocsim("sweep", path, "--results", tmp_path / "r.db", *more)
-        ran.assert_error("s.yaml: axes.options.samples", "an option of random, not of the mapper cosa")
+        ran.assert_error("s.yaml: axes.options.samples", "an option of random, not of the mapper program")
     assert not (tmp_path / "r.db").exists()
 
 
 def test_the_mapper_follows_the_objective_where_none_is_named() -> None:
     """As `cosa.schedule` does; a mapper that is named makes its own schedules only."""
     found = sweep(objective=["latency", "cosa", "energy", "compute"]).points()
-    assert [point.mapper for point in found] == ["machine", "cosa", "machine", "cosa"]
-    named = sweep(mapper="machine", objective=["latency", "energy"]).points()
+    assert [point.options.mapper for point in found] == ["program", "published", "program", "published"]
+    named = sweep(mapper="program", objective=["latency", "energy"]).points()
     assert [point.inputs_hash for point in named] == [found[0].inputs_hash, found[2].inputs_hash]
 
 
 def test_the_same_options_are_the_same_point() -> None:
-    for mapper, objective in (("cosa", "cosa"), ("machine", "latency"), ("random", "latency")):
+    for mapper, objective in (("published", "cosa"), ("program", "latency"), ("random", "latency")):
         plain = sweep(mapper=mapper).points()[0]
         spelt = sweep(mapper=mapper, objective=[None, objective], options__seed=[None, 0, 1]).points()
         assert [point.inputs_hash == plain.inputs_hash for point in spelt] == [True, True, False] * 2
-    seconds = [sweep(mapper="machine", **{f"options.{x}": 9}).points()[0] for x in ("seconds", "time_limit_seconds")]
-    assert seconds[0].inputs_hash == seconds[1].inputs_hash != sweep(mapper="machine").points()[0].inputs_hash
 
 
 def test_null_leaves_an_option_out() -> None:
     """So that mappers with different options can be compared."""
-    axes = {"layer": CONV, "mapper": ["cosa", "random"], "options.samples": [None, 7], "objective": [None, "energy"]}
+    axes = {
+        "layer": CONV,
+        "mapper": ["published", "random"],
+        "options.samples": [None, 7],
+        "objective": [None, "energy"],
+    }
     found = Sweep(axes=axes, zip=[["mapper", "options.samples", "objective"]]).points()
-    assert [point.options for point in found] == [{"objective": "cosa"}, {"objective": "energy", "samples": 7}]
+    assert [json.loads(point.options.text) for point in found] == [
+        {"objective": "cosa"},
+        {"objective": "energy", "samples": 7},
+    ]
     crossed = Sweep(axes=axes, where=["(mapper == 'random') == (options.samples == 7)", "objective != 'energy'"])
     assert len(crossed.points()) == 2  # what the conditions leave out need not be right
 
@@ -171,20 +151,20 @@ def test_files_are_read_as_data(tmp_path: Path) -> None:
         sweep(**given).to_file(tmp_path / "s.yaml")
         return Sweep.from_file(tmp_path / "s.yaml").points()[0]
 
-    first = point(options__weights="w.yaml")
+    first = point(mapper="published", options__weights="w.yaml")
     assert first.axes["options.weights"] == "w.yaml"
-    assert first.inputs_hash == point(options__weights={"compute": 3}).inputs_hash
-    assert arguments(first.options)["weights"] == Weights(compute=3)
+    assert first.inputs_hash == point(mapper="published", options__weights={"compute": 3}).inputs_hash
+    assert first.options.weights == Weights(compute=3)
     (tmp_path / "w.yaml").write_text("{kind: weights, compute: 4}\n")
-    assert point(options__weights="w.yaml").inputs_hash != first.inputs_hash
-    constants = arguments(point(mapper="machine", options__constants="c.yaml").options)["constants"]
-    assert constants == cosa.api.find_constants(tmp_path / "c.yaml")
-    model = {"mapper": "machine", "options.model": "published-machine"}
-    constants = arguments(point(**model, options__constants="p.yaml").options)["constants"]
-    assert constants == cosa.api.find_constants(tmp_path / "p.yaml", "published-machine")
-    with pytest.raises(InputError, match=r"axes\.options\.constants: .*wrong kind of file"):
+    assert point(mapper="published", options__weights="w.yaml").inputs_hash != first.inputs_hash
+    constants = point(mapper="program", options__constants="c.yaml").options.constants
+    assert constants == Constants.from_file(tmp_path / "c.yaml")
+    model = {"mapper": "program", "options.model": "published-machine"}
+    constants = point(**model, options__constants="p.yaml").options.constants
+    assert constants == PublishedConstants.from_file(tmp_path / "p.yaml")
+    with pytest.raises(InputError, match=r"axes\.options\.constants.kind: of another model"):
         point(**model, options__constants="c.yaml")
-    constraints = arguments(point(mapper="machine", options__constraints="k.yaml").options)["constraints"]
+    constraints = point(mapper="program", options__constraints="k.yaml").options.constraints
     assert constraints.model_dump() == load_constraints(tmp_path / "k.yaml").model_dump()
 
 
@@ -195,12 +175,8 @@ def test_constraints_rule_the_schedule(tmp_path: Path) -> None:
     file.write_text("{kind: constraints, factors: [{level: DRAM, dim: K, kind: temporal, equal: 4}]}\n")
     both = [None, str(file)]
     given = {"options.model": "analytical", "options.settle_ties": False, "options.constraints": both}
-    rows = Sweep(axes={"layer": layer, "mapper": "machine"} | given, simulate=False).run(tmp_path / "r.db").rows
+    rows = Sweep(axes={"layer": layer, "mapper": "program"} | given, simulate=False).run(tmp_path / "r.db").rows
     for row, constraints in zip(rows, both, strict=True):
         schedule = cosa.schedule(layer, model="analytical", settle_ties=False, constraints=constraints)
         assert row["error"] is None and row["schedule_hash"] == schedule.content_hash
     assert rows[0]["schedule_hash"] != rows[1]["schedule_hash"]
-
-
-def test_seconds_are_an_option_of_every_mapper() -> None:
-    assert all("seconds" in option_names(mapper) for mapper in MAPPERS)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nocsim.experiments.sweep.figures import FIGURES
 
+from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep import plot
 from nocsim.experiments.sweep.report import report
 from nocsim.experiments.sweep.result import SweepResult

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nocsim.experiments.sweep.size import on_chip_buffer_bytes
 
 import cosa
 from cosa.common.errors import InputError
+from cosa.experiments.figures import on_chip_buffer_bytes
 from cosa.model.arch import Architecture, architecture_names, load_architecture
 from cosa.model.networks import FOUR_NETWORKS, load_network
 from nocsim.experiments.sweep.fields import leaves, set_value, value_at
@@ -41,12 +41,12 @@ def test_the_cross_product_varies_the_last_axis_fastest() -> None:
 
 
 def test_zipped_axes_step_together() -> None:
-    given = axes(noc__mesh=["2x2", "4x4"], noc__flit_bits=[32, 64], mapper=["cosa", "random"])
+    given = axes(noc__mesh=["2x2", "4x4"], noc__flit_bits=[32, 64], mapper=["published", "random"])
     points = Sweep(axes=given, zip=[["noc.mesh", "noc.flit_bits"]]).points()
-    assert [(p.axes["noc.mesh"], p.axes["noc.flit_bits"], p.mapper) for p in points] == [
-        ("2x2", 32, "cosa"),
+    assert [(p.axes["noc.mesh"], p.axes["noc.flit_bits"], p.options.mapper) for p in points] == [
+        ("2x2", 32, "published"),
         ("2x2", 32, "random"),
-        ("4x4", 64, "cosa"),
+        ("4x4", 64, "published"),
         ("4x4", 64, "random"),
     ]
 

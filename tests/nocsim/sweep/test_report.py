@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nocsim.experiments.sweep.figures import FIGURES
 
+from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.result import Configuration, SweepResult, figure_name
 from nocsim.experiments.sweep.spec import Sweep, SweepCounts
 from nocsim.experiments.sweep.tradeoff import pareto_front, sensitivities, workloads
@@ -24,7 +24,12 @@ from tests.nocsim.sweep.conftest import CONV
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[SweepResult, Path]:
     """Two networks' worth of configurations, evaluated analytically, with failures."""
-    axes = {"network": ["dlrm"], "noc.mesh": ["2x2", "4x4"], "levels.GlobalBuffer.capacity_words": [1, "x1", "x4"]}
+    axes = {
+        "network": ["dlrm"],
+        "mapper": "published",
+        "noc.mesh": ["2x2", "4x4"],
+        "levels.GlobalBuffer.capacity_words": [1, "x1", "x4"],
+    }
     path = tmp_path_factory.mktemp("report") / "r.db"
     return Sweep(name="dlrm", axes=axes, simulate=False).run(path, workers=2), path
 
@@ -147,7 +152,7 @@ def test_bad_options(ran: tuple[SweepResult, Path], arguments: list[str], phrase
 
 
 def test_every_figure_can_be_plotted() -> None:
-    names = [name for name, kind in FIGURES.items() if kind != "TEXT"]
+    names = [name for name, figure in FIGURES.items() if figure.kind != "TEXT"]
     assert [figure_name(name, "here") for name in names] == names
     assert figure_name("edp", "here") == "edp_pj_cycles"
 
@@ -192,7 +197,9 @@ def test_durations(seconds: float, text: str) -> None:
 
 def test_lists_on_an_axis_are_text_in_exports(tmp_path: Path) -> None:
     ports = [[{"router": [-1, -1], "side": "south"}], [{"router": [0, -1], "side": "south"}]]
-    result = Sweep(axes={"layer": CONV, "noc.dram_ports": ports}, simulate=False).run(tmp_path / "r.db")
+    result = Sweep(axes={"layer": CONV, "mapper": "published", "noc.dram_ports": ports}, simulate=False).run(
+        tmp_path / "r.db"
+    )
     result.to_parquet(tmp_path / "r.parquet")
     result.to_csv(tmp_path / "r.csv")
     texts = [row["noc.dram_ports"] for row in csv.DictReader((tmp_path / "r.csv").open())]

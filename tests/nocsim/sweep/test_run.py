@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import signal
 import sqlite3
 import time
@@ -12,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nocsim.experiments.sweep.figures import FIGURES, Outcome
-from nocsim.experiments.sweep.pool import LocalPool
-from nocsim.experiments.sweep.versions import versions
 
 import cosa
 import nocsim as api
+from cosa.common import pool as pools
 from cosa.common.errors import CosaError, InputError
-from nocsim.experiments.sweep import pool as pools
+from cosa.common.pool import Ended, Processes
+from cosa.experiments.pipeline import Outcome, versions
+from cosa.mappers.published import PublishedOptions
+from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.result import SweepResult, read_results
 from nocsim.experiments.sweep.spec import Sweep, SweepCounts
 from nocsim.experiments.sweep.store import Store
@@ -58,21 +60,22 @@ def test_figures_failures_and_any_number_of_workers(sweep: Sweep, tmp_path: Path
         words = sum(flow.sent_words for flow in result.flows if flow.source == "dram")
         assert row["dram_read_words"] == words and row["row_hit_rate"] == result.dram.channels[0].row_hit_rate
         assert row["network_words"] == sum(flow.sent_words for flow in result.flows)
-        searched = {"evaluations", "samples_drawn", "samples_valid", "stopped_by"}
-        assert {name for name in FIGURES if row[name] is None} == searched
+        searched = {"evaluations", "samples_drawn", "samples_walked", "samples_valid", "stopped_by"}
+        chosen, others = {"simulations", "simulations_skipped"}, {"model", "padded", "machine_bound_cycles"}
+        assert {name for name in FIGURES if row[name] is None} == searched | chosen | others
 
 
 def test_only_what_is_missing_is_run(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = sweep.model_copy(update={"simulate": False})
     first = quick.run(tmp_path / "r.db")
     submitted: list[str] = []
-    real = LocalPool.submit
+    real = Processes.submit
 
-    def counted(self: LocalPool, key: str, task: str) -> None:
+    def counted(self: Processes, key: str, function: Any, arguments: Any) -> None:
         submitted.append(key)
-        real(self, key, task)
+        real(self, key, function, arguments)
 
-    monkeypatch.setattr(LocalPool, "submit", counted)
+    monkeypatch.setattr(Processes, "submit", counted)
     assert quick.run(tmp_path / "r.db").rows == first.rows and not submitted
     longer = Sweep(name="small", axes=quick.axes | {"noc.mesh": ["2x2", "4x4", "4x2"]}, simulate=False)
     assert len(longer.run(tmp_path / "r.db").rows) == 9 and len(submitted) == 3
@@ -85,14 +88,14 @@ def test_only_what_is_missing_is_run(sweep: Sweep, tmp_path: Path, monkeypatch: 
 
 
 def test_the_same_point_twice_is_run_once(tmp_path: Path) -> None:
-    axes = {"layer": CONV, "levels.GlobalBuffer.capacity_words": ["x1", 65536]}
+    axes = {"layer": CONV, "mapper": "published", "levels.GlobalBuffer.capacity_words": ["x1", 65536]}
     rows = Sweep(axes=axes, simulate=False).run(tmp_path / "r.db").rows
     assert len(rows) == 2 and rows[0]["inputs_hash"] == rows[1]["inputs_hash"]
     assert statuses(tmp_path / "r.db") == ["done"]
 
 
 def test_impossible_combinations_fail_and_do_not_run_again(tmp_path: Path) -> None:
-    axes = {"layer": CONV, "noc.fifo_flits": [7, 5], "noc.multicast_reservation_flits": [5, 7]}
+    axes = {"layer": CONV, "mapper": "published", "noc.fifo_flits": [7, 5], "noc.multicast_reservation_flits": [5, 7]}
     sweep = Sweep(axes=axes, simulate=False)
     for retry in (False, True):
         result = sweep.run(tmp_path / "r.db", retry_failed=retry)
@@ -109,35 +112,23 @@ def test_mappers_objectives_and_their_options(tmp_path: Path) -> None:
     assert by_place["energy", 50]["energy_pj"] < by_place["latency", 50]["energy_pj"]
 
 
-def ended(pool: LocalPool) -> list[tuple[str, Outcome]]:
-    found: list[tuple[str, Outcome]] = []
-    until = time.monotonic() + 60
-    while not found:
-        found = pool.wait(1)
-        assert time.monotonic() < until
-    return found
+def test_a_worker_that_dies_fails_its_point_only(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool itself: see tests/cosa/test_worker_pool.py."""
+    real = Processes.submit
+    fatal = sweep.points()[4].inputs_hash
+
+    def submit(self: Processes, key: str, function: Any, arguments: Any) -> None:
+        real(self, key, *((os._exit, (3,)) if key == fatal else (function, arguments)))
+
+    monkeypatch.setattr(Processes, "submit", submit)
+    quick = Sweep.from_data(sweep.model_dump(mode="json") | {"axes": sweep.axes | {LEVEL: ["x1", "x2", "x8"]}})
+    fatal = quick.points()[4].inputs_hash
+    rows = quick.run(tmp_path / "r.db", workers=2).rows
+    assert [row["status"] for row in rows] == ["done"] * 4 + ["failed", "done"]
+    assert rows[4]["error_kind"] == "WorkerDiedError" and "exit code 3" in rows[4]["error"]
 
 
-def test_a_worker_that_dies_fails_its_point_only(sweep: Sweep) -> None:
-    task = sweep.points()[0].task()
-    pool = LocalPool(1)
-    try:
-        pool.submit("first", task)
-        assert "figures" in ended(pool)[0][1]
-        pool._workers[0].process.send_signal(signal.SIGSTOP)
-        for key in ("second", "third"):  # one under way, one waiting
-            pool.submit(key, task)
-        pool._workers[0].process.kill()
-        key, outcome = ended(pool)[0]
-        assert key == "second" and outcome["error_kind"] == "WorkerDied" and "SIGKILL" in outcome["error"]
-        key, outcome = ended(pool)[0]
-        assert key == "third" and "figures" in outcome
-        pool._workers[0].process.kill()  # while it has nothing to do
-        pool._workers[0].process.wait()
-        pool.submit("fourth", task)
-        assert [key for key, outcome in ended(pool) if "figures" in outcome] == ["fourth"]
-    finally:
-        pool.close()
+LEVEL = "levels.GlobalBuffer.capacity_words"
 
 
 def test_workers_that_do_not_start_end_the_sweep(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +213,8 @@ def test_points_of_a_dead_run_are_taken_over_and_those_of_a_living_one_are_not(s
     assert keys == [point.inputs_hash for point in points]
     assert living.claim(keys[0]) and dying.claim(keys[1])
     assert not other.claim(keys[0]) and not other.claim(keys[1])
-    other.finish(keys[0], Outcome(figures={"pes": 1}, seconds=1.0))  # not its point: nothing happens
+    done = Outcome(figures={"pes": 1}, schedule={})
+    other.finish(keys[0], done, 1.0)  # not its point: nothing happens
     assert other.counts() == SweepCounts(points=6, done=0, failed=0, running=2)
     assert not other.give_back_dead()
     assert dying._lock is not None
@@ -230,7 +222,7 @@ def test_points_of_a_dead_run_are_taken_over_and_those_of_a_living_one_are_not(s
     dying._base.close()
     assert other.give_back_dead() and not other.give_back_dead()
     assert other.claim(keys[1]) and not other.claim(keys[0])
-    living.finish(keys[0], Outcome(figures={"pes": 1}, seconds=1.0))
+    living.finish(keys[0], done, 1.0)
     assert living.counts() == SweepCounts(points=6, done=1, failed=0, running=1)
     living.close()
     other.close()
@@ -238,12 +230,12 @@ def test_points_of_a_dead_run_are_taken_over_and_those_of_a_living_one_are_not(s
 
 
 def test_results_of_other_sources_are_not_taken(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = LocalPool.wait
+    real = Processes.wait
 
-    def other(self: LocalPool, seconds: float) -> list[tuple[str, Outcome]]:
-        return [(key, Outcome(**outcome | {"sources": "others"})) for key, outcome in real(self, seconds)]
+    def other(self: Processes, seconds: float) -> list[Ended]:
+        return [replace(one, value=one.value | {"sources": "others"}) for one in real(self, seconds)]
 
-    monkeypatch.setattr(LocalPool, "wait", other)
+    monkeypatch.setattr(Processes, "wait", other)
     with pytest.raises(CosaError, match="a worker has other sources"):
         sweep.model_copy(update={"simulate": False}).run(tmp_path / "r.db")
     assert set(statuses(tmp_path / "r.db")) == {"pending"}
@@ -258,43 +250,26 @@ def test_workers_that_are_no_number(sweep: Sweep, tmp_path: Path, workers: Any) 
 
 def test_results_of_other_versions_are_not_taken(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the interpreter, the solver and the libraries: each row says which, and a worker must have the same."""
-    real = LocalPool.wait
+    real = Processes.wait
 
-    def other(self: LocalPool, seconds: float) -> list[tuple[str, Outcome]]:
-        found = real(self, seconds)
-        return [(key, Outcome(**x | {"versions": versions() | {"highspy": "1.0"}})) for key, x in found]
+    def other(self: Processes, seconds: float) -> list[Ended]:
+        theirs = {"versions": versions() | {"highspy": "1.0"}}
+        return [replace(one, value=one.value | theirs) for one in real(self, seconds)]
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalPool, "wait", other)
+        patch.setattr(Processes, "wait", other)
         with pytest.raises(CosaError, match=r"a worker has highspy 1\.0 where this command has 1\.\d+"):
             sweep.model_copy(update={"simulate": False}).run(tmp_path / "r.db")
     assert set(statuses(tmp_path / "r.db")) == {"pending"}
-    quick = Sweep(axes={"layer": CONV}, simulate=False)
+    quick = Sweep(axes={"layer": CONV, "mapper": "published"}, simulate=False)
     first = quick.run(tmp_path / "r.db")
     assert first.rows[0]["versions"] == versions() and set(versions()) == {"python", "highspy", "numpy", "numba"}
     first.to_csv(tmp_path / "r.csv")
     with (tmp_path / "r.csv").open() as stream:
         assert json.loads(next(csv.DictReader(stream))["versions"]) == versions()
     upgraded = versions() | {"highspy": "1.0"}
-    monkeypatch.setattr("nocsim.experiments.sweep.points.versions", lambda: upgraded)
+    monkeypatch.setattr("cosa.experiments.pipeline.versions", lambda: upgraded)
     assert quick.points()[0].inputs_hash != first.rows[0]["inputs_hash"]
-
-
-def test_a_file_without_versions_is_read_and_written(tmp_path: Path) -> None:
-    """As an earlier version wrote it."""
-    quick = Sweep(axes={"layer": CONV}, simulate=False)
-    before = quick.run(tmp_path / "r.db")
-    base = sqlite3.connect(tmp_path / "r.db")
-    base.execute("DROP VIEW results")
-    base.execute("ALTER TABLE points DROP COLUMN versions")
-    base.close()
-    assert read_results(tmp_path / "r.db").rows == [before.rows[0] | {"versions": {}}]
-    assert (
-        Sweep(axes={"layer": CONV, "noc.flit_bits": [64, 128]}, simulate=False)
-        .run(tmp_path / "r.db")
-        .rows[1]["versions"]
-        == versions()
-    )
 
 
 def test_an_empty_file_is_a_file_without_results(sweep: Sweep, tmp_path: Path, nocsim: Command) -> None:
@@ -377,5 +352,6 @@ def test_an_estimate_from_finished_points(sweep: Sweep, tmp_path: Path) -> None:
     mean = sum(row["seconds"] for row in read_results(tmp_path / "r.db").rows if row["status"] == "done") / 4
     assert found.counts.left == 6 and found.seconds == pytest.approx(6 * mean)
     assert estimate(points, tmp_path / "r.db").seconds == 0
-    broken = [replace(point, mapper="cosa", options={"no": 1}) for point in points]
+    wrong = PublishedOptions(order_level="none")
+    broken = [replace(one, point=replace(one.point, options=wrong)) for one in points if one.point is not None]
     assert estimate(broken, tmp_path / "none.db").seconds is None
