@@ -71,6 +71,11 @@ class Point:
     packages: ClassVar[tuple[str, ...]] = ("cosa",)
     """Those whose sources can change the outcome."""
 
+    @property
+    def limit(self) -> float | None:
+        """Seconds that may cut it off without being part of its `inputs`: what ends before is the same without."""
+        return None
+
     def run(self) -> Outcome:
         """Through all stages."""
         return run(Trial(self), STAGES, FIGURES)
@@ -218,10 +223,10 @@ def run_points(
     ----------
     workers: processes at a time, or a `pool` that is open.
     cache: folder of earlier results, or None for none. Kept is what the same run would give again, with `keep_all`
-        also what time cut off, and that a point failed.
+        also what time cut off, for the same limit, and that a point failed.
     progress: called with (points done, points in all).
     """
-    keys = [point_key(point) for point in points] if cache else []
+    keys = [_keys(point) for point in points] if cache else []
     missing, done = [], 0
     if progress:
         progress(0, len(points))
@@ -234,7 +239,7 @@ def run_points(
         return number, outcome
 
     for number in range(len(points)):
-        known = read_cached(cache, keys[number]) if cache else None
+        known = next(filter(None, (read_cached(cache, key) for key in keys[number])), None) if cache else None
         if known is None:
             missing.append(number)
         else:
@@ -248,13 +253,19 @@ def run_points(
         for task in completed(pool, ((number, run_point, (points[number],)) for number in order)):
             outcome: Outcome = task.result()
             if cache and (keep_all or outcome.get("repeatable")):
-                write_cached(cache, keys[task.key], dict(outcome))
+                write_cached(cache, keys[task.key][0 if outcome.get("repeatable") else 1], dict(outcome))
             yield ended(task.key, outcome)
 
 
 def point_key(point: Point) -> str:
     """Hash of all that can change a point's outcome."""
     return content_key(point.inputs())
+
+
+def _keys(point: Point) -> tuple[str, str]:
+    """Of a point's outcome, and of what time cut off."""
+    key = point_key(point)
+    return key, content_key([key, point.limit])
 
 
 @lru_cache(maxsize=1)

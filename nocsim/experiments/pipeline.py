@@ -45,14 +45,20 @@ class SimulatedPoint(Point):
 
     packages: ClassVar[tuple[str, ...]] = ("cosa", "dram", "nocsim", "arch_configs.dram")
 
+    @property
+    def limit(self) -> float | None:
+        """Seconds of the simulation."""
+        return self.simulation.time_limit_seconds if self.simulation else None
+
     def run(self) -> Outcome:
         """Through all stages."""
         return run(SimulatedTrial(self), STAGES, FIGURES)
 
     def inputs(self) -> dict[str, Any]:
         """All that can change the outcome, as plain data."""
+        simulation = self.simulation and self.simulation.with_(time_limit_seconds=None).given()
         return super().inputs() | {
-            "simulation": self.simulation and self.simulation.given(),
+            "simulation": simulation,
             "device": self.device,
             "candidates": self.candidates,
         }

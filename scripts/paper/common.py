@@ -1,7 +1,7 @@
-"""What the scripts of the paper's tables and figures share: options, mappings kept between runs, tables, pictures.
+"""What the scripts of the paper's tables and figures share: options, points kept between runs, tables.
 
-Every mapping and every simulation is a file in `OUT/results`, named by a hash of what goes in and of the sources. A run
-that was killed goes on with what is not there yet.
+What becomes of a point (a mapping, a simulation) is a file in `OUT/results`, named by a hash of what goes in and of the
+sources. A run that was killed goes on with what is not there yet.
 """
 
 from __future__ import annotations
@@ -12,24 +12,29 @@ import io
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from cosa.api import find_architecture
-from cosa.common.errors import CosaError, InfeasibleError, SolverError
+from cosa.common.errors import CosaError
 from cosa.common.files import write_atomic
-from cosa.common.result_cache import content_key, read_cached, write_cached
-from cosa.experiments.layer_pool import LayerProgress, run_layers
-from cosa.model.arch import Architecture
+from cosa.common.progress import LayerProgress
+from cosa.common.result_cache import content_key, read_cached, source_digest, write_cached
+from cosa.experiments.pipeline import Outcome, require_done, run_points
+from cosa.mappers.program import ProgramOptions
+from cosa.mappers.published import PublishedOptions
+from cosa.mappers.registry import MapperOptions, candidates
+from cosa.mappers.search_mappers import HybridOptions, RandomOptions
 from cosa.model.layer import Layer
-from cosa.model.networks import FOUR_NETWORKS, Network, NetworkLayer, load_network
+from cosa.model.networks import FOUR_NETWORKS, NetworkLayer, load_network
+from cosa.model.objectives import ObjectiveName
 from cosa.model.schedule import Schedule
-from nocsim.experiments.network_run import source_digest
+from nocsim.experiments.pipeline import FIGURES, SimulatedPoint
+from nocsim.options import RunOptions
 
 HERE = Path(__file__).parent
 QUICK_LAYERS = (
@@ -66,29 +71,27 @@ class Plan:
 
 @dataclass(frozen=True)
 class Mapper:
-    """A mapper under the name that it has in tables, with its objective and options (plain data)."""
+    """A mapper with its options, under the name that it has in tables."""
 
     name: str
-    mapper: str
-    objective: str | None = None
+    options: MapperOptions
     seeds: int = 1
-    options: dict[str, Any] = field(default_factory=dict)
     patience: float = 1.0
     """Times the plan's seconds that a simulation of its schedules may take."""
 
 
-RANDOM = Mapper("random", "random", "latency")
-HYBRID = Mapper("hybrid", "hybrid", "latency")
-HYBRID_AS_TIMELOOP = Mapper("hybrid as Timeloop", "hybrid", "latency", options={"as_timeloop": True})
-COSA = Mapper("cosa", "published")
-FASTEST = Mapper("any fastest", "program", "latency", options={"model": "analytical", "settle_ties": False})
+RANDOM = Mapper("random", RandomOptions())
+HYBRID = Mapper("hybrid", HybridOptions())
+HYBRID_AS_TIMELOOP = Mapper("hybrid as Timeloop", HybridOptions(as_timeloop=True))
+COSA = Mapper("cosa", PublishedOptions())
+FASTEST = Mapper("any fastest", ProgramOptions(model="analytical", settle_ties=False))
 """The machine program's latency alone: proven within 1 %, which of the fastest is left open."""
 
 
-def certified(plan: Plan, objective: str, model: str) -> Mapper:
+def certified(plan: Plan, objective: ObjectiveName, model: Any) -> Mapper:
     """The machine program, which knows how far from its optimum it is at most."""
-    options = {"model": model, "time_limit_seconds": plan.program_seconds}
-    return Mapper("certified", "program", objective, options=options)
+    options = ProgramOptions(objective=objective, model=model, time_limit_seconds=plan.program_seconds)
+    return Mapper("certified", options)
 
 
 def random_of(plan: Plan) -> Mapper:
@@ -99,6 +102,32 @@ def random_of(plan: Plan) -> Mapper:
 # what is done, and kept
 
 
+@dataclass(frozen=True, kw_only=True)
+class PaperPoint(SimulatedPoint):
+    """A point whose mapper is not charged for what is loaded once."""
+
+    def run(self) -> Outcome:
+        """Through all stages."""
+        if self.options is not None:
+            warm_up()
+        return super().run()
+
+
+@cache
+def warm_up() -> None:
+    """Load everything once in a process."""
+    layer, architecture = Layer(name="warm", R=1, S=1, P=2, Q=1, C=2, K=2, N=1), find_architecture("simba_4x4")
+    for mapper in (RANDOM, HYBRID, COSA, FASTEST, Mapper("certified", ProgramOptions(model="analytical"))):
+        candidates(layer, architecture, mapper.options)
+
+
+def outcomes(plan: Plan, points: Sequence[SimulatedPoint]) -> list[Outcome]:
+    """What became of points; what is known is read back."""
+    how: Any = {"workers": plan.workers, "cache": plan.results, "keep_all": True, "progress": LayerProgress("points")}
+    found = dict(run_points(points, **how))
+    return [found[number] for number in range(len(points))]
+
+
 def measure(
     plan: Plan,
     architecture: str,
@@ -107,110 +136,50 @@ def measure(
     simulate: bool = False,
     layers: Sequence[tuple[str, NetworkLayer]] | None = None,
 ) -> list[dict[str, Any]]:
-    """A row for every layer, mapper and seed; what is known is read back."""
-    chosen = plan.layers if layers is None else layers
-    network = Network(architecture, tuple(entry for _, entry in chosen))
-    progress = LayerProgress()
-    arguments = (find_architecture(architecture), tuple(mappers), plan, simulate)
-    found: dict[int, list[dict[str, Any]]] = {}
-    for number, rows in run_layers(network, range(len(chosen)), map_and_simulate, arguments, plan.workers):
-        found[number] = [{"network": chosen[number][0], **row} for row in rows]
-        progress(len(found), len(chosen))
-    return [row for number in sorted(found) for row in found[number]]
-
-
-def map_and_simulate(
-    layer: Layer, architecture: Architecture, mappers: Sequence[Mapper], plan: Plan, simulate: bool
-) -> list[dict[str, Any]]:
-    """The rows of one layer."""
-    rows = []
-    for mapper in mappers:
-        for seed in range(mapper.seeds):
-            row = mapped(layer, architecture, mapper, seed, plan.results)
-            text = row.pop("schedule", None)
-            row |= {"layer": layer.name, "architecture": architecture.name, "mapper": mapper.name, "seed": seed}
-            if simulate and text is not None:
-                row |= simulated(text, plan.simulation_seconds * mapper.patience, plan.results)
-            rows.append(row)
+    """A row for every layer, mapper and seed: its place, figures or an error."""
+    places, points = [], []
+    for network, entry in plan.layers if layers is None else layers:
+        for mapper in mappers:
+            for seed in range(mapper.seeds):
+                places.append((network, entry.layer.name, mapper))
+                points.append(mapping(entry.layer, architecture, mapper, seed))
+    found = outcomes(plan, points)
+    rows: list[dict[str, Any]] = [
+        {"network": network, "layer": layer, "architecture": architecture, "entry": mapper.name}
+        | (outcome.get("figures") or {"error": outcome["error"]})
+        for (network, layer, mapper), outcome in zip(places, found, strict=True)
+    ]
+    if simulate:
+        mapped = [number for number, outcome in enumerate(found) if "schedule" in outcome]
+        schedules = [points[number].schedule_of(found[number]) for number in mapped]
+        patience = [places[number][2].patience for number in mapped]
+        for number, figures in zip(mapped, simulated(plan, schedules, patience), strict=True):
+            known = {name: value for name, value in figures.items() if value is not None or not FIGURES[name].clock}
+            rows[number] |= known
     return rows
 
 
-def mapped(layer: Layer, architecture: Architecture, mapper: Mapper, seed: int, results: Path) -> dict[str, Any]:
-    """Figures of a mapping, with its schedule (JSON); `error` alone where there is none."""
-    what = asdict(mapper)
-    del what["name"], what["seeds"], what["patience"]
-    inputs = layer.model_dump(mode="json", exclude={"name", "notes"})
-    key = content_key(["paper", inputs, architecture.content_hash, what, seed, source_digest()])
-    known = read_cached(results, key)
-    if known is None:
-        warm_up()
-        known = _map(layer, architecture, mapper, seed)
-        write_cached(results, key, known)
-    return known
+def mapping(layer: Layer, architecture: str, mapper: Mapper, seed: int = 0) -> PaperPoint:
+    """A point that is not simulated."""
+    options = mapper.options.with_(seed=seed)
+    return PaperPoint(layer=layer, architecture=find_architecture(architecture), options=options, simulation=None)
 
 
-def _map(layer: Layer, architecture: Architecture, mapper: Mapper, seed: int) -> dict[str, Any]:
-    from cosa.analytical.evaluation import evaluate_timeloop
-    from cosa.mappers.registry import candidates, options_of
-
-    options = options_of(mapper.mapper, {"objective": mapper.objective, "seed": seed, **mapper.options})
-    wall, cpu = time.perf_counter(), time.process_time()
-    try:
-        schedule = candidates(layer, architecture, options)[0]
-    except (InfeasibleError, SolverError) as error:
-        return {"error": str(error)}
-    took = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
-    provenance, search = schedule.provenance, schedule.provenance.search
-    result = evaluate_timeloop(schedule.padded_layer, architecture, schedule.nest, padding_macs=schedule.padding_macs)
-    row: dict[str, Any] = {"cycles": result.cycles, "energy_pj": result.energy_pj, **took}
-    if search is not None:
-        counts = ("samples_drawn", "samples_walked", "samples_valid", "evaluations", "stopped_by")
-        row |= {name: getattr(search, name) for name in counts}
-    else:
-        row |= {"gap": provenance.gap, "solver_status": provenance.solver_status}
-    return row | {"schedule": schedule.model_dump_json()}
+def simulated(plan: Plan, schedules: Sequence[Schedule], patience: Sequence[float]) -> list[dict[str, Any]]:
+    """Figures of schedules, simulated; one that takes more than the plan's seconds times its patience is given up."""
+    points = []
+    for schedule, times in zip(schedules, patience, strict=True):
+        what: Any = {"layer": schedule.layer, "architecture": schedule.architecture, "schedule": schedule}
+        points.append(PaperPoint(**what, simulation=RunOptions(time_limit_seconds=plan.simulation_seconds * times)))
+    return [outcome["figures"] for outcome in outcomes(plan, points)]
 
 
-def simulated(text: str, seconds: float, results: Path) -> dict[str, Any]:
-    """Cycles of a schedule (JSON) on the simulated machine; null where it was given up after so many seconds.
-
-    `at_least_cycles`: the same, or where it was given up what the whole simulation cannot be below: the cycle that was
-    reached, or the bound of the schedule. With more seconds only what was given up is simulated again.
-    """
-    import nocsim
-    from nocsim.experiments.simulated_search import machine_bound
-
-    schedule = Schedule.model_validate_json(text)
-    what = ["paper", "simulation", schedule.content_hash, source_digest()]
-    whole, given_up = content_key(what), content_key([*what, seconds])
-    known = read_cached(results, whole) or read_cached(results, given_up)
-    if known is None:
-        cpu = time.process_time()
-        result = nocsim.simulate(schedule, time_limit_seconds=seconds)
-        finished, cycles = result.ended == "finished", result.cycles.total
-        known = {
-            "simulated_cycles": cycles if finished else None,
-            "simulation": result.method if finished else "given up",
-            "reached_cycles": cycles,
-            "simulation_cpu_seconds": time.process_time() - cpu,
-        }
-        write_cached(results, whole if finished else given_up, known)
-    at_least = known["simulated_cycles"] or max(known["reached_cycles"], machine_bound(schedule))
-    return known | {"at_least_cycles": at_least}
-
-
-@cache
-def warm_up() -> None:
-    """Load everything once in a process, so that no mapping is charged for it."""
-    layer, architecture = Layer(name="warm", R=1, S=1, P=2, Q=1, C=2, K=2, N=1), find_architecture("simba_4x4")
-    for mapper in (
-        RANDOM,
-        HYBRID,
-        COSA,
-        FASTEST,
-        Mapper("certified", "program", "latency", options={"model": "analytical"}),
-    ):
-        _map(layer, architecture, mapper, 0)
+def schedule_of(plan: Plan, layer: Layer, architecture: str, mapper: Mapper) -> Schedule:
+    """The schedule of a mapper, from the results where it is known; its error is raised."""
+    point = mapping(layer, architecture, mapper)
+    (outcome,) = outcomes(plan, [point])
+    require_done(outcome)
+    return point.schedule_of(outcome)
 
 
 # tables
@@ -226,7 +195,7 @@ def by_layer(rows: Iterable[Mapping[str, Any]], mapper: str, value: str) -> dict
     """A mapper's value of every layer (network, layer) where all its seeds have one: their geometric mean."""
     found: dict[tuple[str, str], list[float | None]] = {}
     for row in rows:
-        if row["mapper"] == mapper:
+        if row["entry"] == mapper:
             found.setdefault((row["network"], row["layer"]), []).append(row.get(value))
     whole = {key: [number for number in numbers if number] for key, numbers in found.items()}
     return {key: geometric_mean(whole[key]) for key, numbers in found.items() if len(whole[key]) == len(numbers)}
@@ -287,7 +256,7 @@ def speed_ups(
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Means of all networks by quantity, and the layers in each: the mappers over every baseline in the rows."""
     ours, counts = {}, {}
-    names = {row["mapper"] for row in rows}
+    names = {row["entry"] for row in rows}
     for mapper in mappers:
         for base in ("random", "hybrid", "hybrid as Timeloop"):
             found = ratios(rows, base, mapper, value).get("all") if base in names else None
@@ -299,7 +268,7 @@ def speed_ups(
 
 def certificates(rows: Sequence[Mapping[str, Any]], prefix: str = "", mapper: str = "certified") -> dict[str, float]:
     """How many of a mapper's answers have a proven gap of at most 1 %, of how many, and the largest gap, %."""
-    gaps = [row["gap"] for row in rows if row["mapper"] == mapper and "gap" in row]
+    gaps = [row["gap"] for row in rows if row["entry"] == mapper and "gap" in row]
     proven = [gap for gap in gaps if gap is not None]
     found = {f"{prefix}{mapper}: layers proven within 1 %": float(sum(gap <= 0.01 for gap in proven))}
     if len(proven) == len(gaps):
@@ -357,7 +326,7 @@ def layer_of(text: str) -> tuple[tuple[str, NetworkLayer], ...]:
 
 def kept(results: Path, what: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `make` gives, or what it gave for the same `what` and sources before."""
-    key = content_key(["paper", what, source_digest()])
+    key = content_key(["paper", what, source_digest(SimulatedPoint.packages)])
     known = read_cached(results, key)
     if known is None:
         known = json.loads(json.dumps(make()))

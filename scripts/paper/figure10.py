@@ -46,7 +46,7 @@ Row = Mapping[str, Any]
 
 
 def given_up(row: Row) -> bool:
-    return row.get("simulation") == "given up"
+    return row.get("ended", "finished") not in ("finished", None)
 
 
 def key(row: Row) -> tuple[str, str]:
@@ -57,32 +57,32 @@ def simulated_again(plan: Plan, architecture: str, rows: list[Row], baselines: S
     """The rows, with baselines that were given up below a program's cycles simulated for as long as programs are."""
     slowest: dict[tuple[str, str], float] = {}
     for row in rows:
-        if row["mapper"] in PROGRAMS:
+        if row["entry"] in PROGRAMS:
             slowest[key(row)] = max(slowest.get(key(row), 0), row.get("at_least_cycles", 0))
     for mapper in baselines:
-        its = [row for row in rows if row["mapper"] == mapper.name and given_up(row)]
+        its = [row for row in rows if row["entry"] == mapper.name and given_up(row)]
         short = {key(row) for row in its if row["at_least_cycles"] < slowest[key(row)]}
         layers = [entry for entry in plan.layers if (entry[0], entry[1].layer.name) in short]
         if layers:
             patient = replace(mapper, patience=PATIENCE)
             again = {key(row): row for row in measure(plan, architecture, [patient], simulate=True, layers=layers)}
-            rows = [again.get(key(row), row) if row["mapper"] == mapper.name else row for row in rows]
+            rows = [again.get(key(row), row) if row["entry"] == mapper.name else row for row in rows]
     return rows
 
 
 def counted(rows: Sequence[Row], base: str) -> tuple[list[Row], dict[str, int]]:
     """Rows of a baseline and the programs with `counted_cycles`, and by program how many layers count by convention."""
-    theirs = {key(row): row for row in rows if row["mapper"] == base and row.get("at_least_cycles")}
+    theirs = {key(row): row for row in rows if row["entry"] == base and row.get("at_least_cycles")}
     found, assumed = [], dict.fromkeys(PROGRAMS, 0)
     for row in rows:
         other = theirs.get(key(row))
-        if other is None or row["mapper"] not in (base, *PROGRAMS) or not row.get("at_least_cycles"):
+        if other is None or row["entry"] not in (base, *PROGRAMS) or not row.get("at_least_cycles"):
             continue
         cycles = row["at_least_cycles"]
-        if row["mapper"] in PROGRAMS and given_up(row):
+        if row["entry"] in PROGRAMS and given_up(row):
             # Where the baseline came to its end first, a ratio of 1 is known to be too much.
             cycles = other["at_least_cycles"] if given_up(other) else max(other["at_least_cycles"], cycles)
-            assumed[row["mapper"]] += 1
+            assumed[row["entry"]] += 1
         found.append({**row, "counted_cycles": cycles})
     return found, assumed
 
@@ -104,12 +104,12 @@ def work(plan: Plan) -> None:
             means, layers = speed_ups(whole, "counted_cycles", f"{architecture}, at least: ")
             ours, counts = ours | means, counts | layers
             if any(assumed.values()):
-                known = [row for row in whole if row["mapper"] == base or not given_up(row)]
+                known = [row for row in whole if row["entry"] == base or not given_up(row)]
                 means, layers = speed_ups(known, "at_least_cycles", f"{architecture}, at least, without these: ")
                 ours, counts = ours | means, counts | layers
             for mapper in PROGRAMS:
                 name = f"{architecture}: given up, counted as 1: {mapper} over {base}"
-                ours[name], counts[name] = float(assumed[mapper]), sum(row["mapper"] == mapper for row in whole)
+                ours[name], counts[name] = float(assumed[mapper]), sum(row["entry"] == mapper for row in whole)
                 for network, (mean, number) in ratios(whole, base, mapper, "counted_cycles").items():
                     groups.setdefault(network, {})[f"{mapper} over {base}"] = mean
                     if network != "all":
@@ -118,7 +118,7 @@ def work(plan: Plan) -> None:
         means, layers = speed_ups(found, "simulated_cycles", f"{architecture}, both simulated: ")
         ours, counts = ours | means, counts | layers
         for mapper in (*BASELINES, *PROGRAMS):
-            its = [row for row in found if row["mapper"] == mapper]
+            its = [row for row in found if row["entry"] == mapper]
             name = f"{architecture}: simulations of {mapper} given up"
             ours[name], counts[name] = float(sum(map(given_up, its))), len(its)
         ours |= certificates(found, f"{architecture}: ")

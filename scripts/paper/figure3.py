@@ -11,8 +11,8 @@ import sys
 from itertools import permutations
 from typing import Any
 
-from common import Plan, compare, layer_of, start, write_csv
-from orders import Factors, certified_row, nest_of, row_of, spread
+from common import Plan, certified, compare, layer_of, schedule_of, start, write_csv
+from orders import Factors, by_hand, nest_of, rows_of, spread
 from pictures import bars
 
 from cosa.api import find_architecture
@@ -36,12 +36,18 @@ def work(plan: Plan) -> None:
     groups: dict[str, dict[str, float]] = {}
     for name in ARCHITECTURES[: 1 if plan.quick else 2]:
         architecture = find_architecture(name)
-        found = []
-        for order in permutations(ORDERED):
-            nest = nest_of(architecture, INNER, order, (("K", 4, "x"), ("C", 4, "y")), OUTER)
-            found.append({"order": "".join(dim for dim, _ in order), **row_of(plan, layer, architecture, nest)})
-        rows += found
-        for value, text in (("cycles", "analytical"), ("simulated_cycles", name)):
+        orders = list(permutations(ORDERED))
+        spatial = (("K", 4, "x"), ("C", 4, "y"))
+        schedules = [
+            by_hand(layer, architecture, nest_of(architecture, INNER, order, spatial, OUTER)) for order in orders
+        ]
+        schedules.append(schedule_of(plan, layer, name, certified(plan, "latency", "network")))
+        names = ["".join(dim for dim, _ in order) for order in orders]
+        *found, free = (
+            {"order": order, **row} for order, row in zip((*names, "certified"), rows_of(plan, schedules), strict=True)
+        )
+        rows += [*found, free]
+        for value, text in (("timeloop_cycles", "analytical"), ("simulated_cycles", name)):
             ratio = spread(found, value)
             if ratio is not None:
                 ours[f"{text}: worst / best order"] = ratio
@@ -50,8 +56,6 @@ def work(plan: Plan) -> None:
                 groups.setdefault(row["order"], {})[name] = row["simulated_cycles"]
         best = min(found, key=lambda row: row["simulated_cycles"] or float("inf"))
         print(f"{name}: best order {best['order']}")
-        free = {"order": "certified", **certified_row(plan, layer, architecture)}
-        rows.append(free)
         if free["simulated_cycles"] and best["simulated_cycles"]:
             groups.setdefault("certified", {})[name] = free["simulated_cycles"]
             ours[f"{name}: best order / certified"] = best["simulated_cycles"] / free["simulated_cycles"]

@@ -13,8 +13,8 @@ from itertools import permutations, product
 from math import prod
 from typing import Any
 
-from common import Plan, compare, start, write_csv
-from orders import Factors, certified_row, nest_of, row_of, splits, spread
+from common import Plan, certified, compare, schedule_of, start, write_csv
+from orders import Factors, by_hand, nest_of, rows_of, splits, spread
 from pictures import bars
 
 from cosa.api import find_architecture
@@ -48,13 +48,16 @@ def work(plan: Plan) -> None:
             layout = splits(side, columns, rows_of_mesh)[0]
             left = [(dim, BOUND // part) for dim, part in side.items() if part < BOUND]
             text = "s:" + "".join(f"{dim}{part}" for dim, part in side.items() if part > 1)
-            found = []
-            for order in permutations(left):
-                row = row_of(plan, LAYER, architecture, nest_of(architecture, INNER, order, layout, OUTER))
-                found.append({"spatial": text, "temporal": "".join(f"{dim}{part}" for dim, part in order), **row})
+            orders = list(permutations(left))
+            nests = [nest_of(architecture, INNER, order, layout, OUTER) for order in orders]
+            ran = rows_of(plan, [by_hand(LAYER, architecture, nest) for nest in nests])
+            found = [
+                {"spatial": text, "temporal": "".join(f"{dim}{part}" for dim, part in order), **row}
+                for order, row in zip(orders, ran, strict=True)
+            ]
             rows += found
             best.append(min(found, key=lambda row: row["simulated_cycles"] or float("inf")))
-            fewest.append(min(row["cycles"] for row in found))
+            fewest.append(min(row["timeloop_cycles"] for row in found))
         ours[f"{name}, analytical: worst / best spatial mapping"] = max(fewest) / min(fewest)
         ratio = spread(best, "simulated_cycles")
         if ratio is not None:
@@ -63,7 +66,10 @@ def work(plan: Plan) -> None:
             groups.setdefault(row["spatial"], {})[name] = row["simulated_cycles"] or 0.0
         fastest = min(best, key=lambda row: row["simulated_cycles"] or float("inf"))
         print(f"{name}: best {fastest['spatial']} with t:{fastest['temporal']}")
-        free = {"spatial": "certified", **certified_row(plan, LAYER, architecture)}
+        free = {
+            "spatial": "certified",
+            **rows_of(plan, [schedule_of(plan, LAYER, name, certified(plan, "latency", "network"))])[0],
+        }
         rows.append(free)
         if free["simulated_cycles"] and fastest["simulated_cycles"]:
             groups.setdefault("certified", {})[name] = free["simulated_cycles"]

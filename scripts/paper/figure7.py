@@ -27,7 +27,10 @@ from pictures import ratio_bars
 
 
 def work(plan: Plan) -> None:
-    mappers = [replace(mapper, objective="energy") for mapper in (random_of(plan), HYBRID, HYBRID_AS_TIMELOOP)]
+    mappers = [
+        replace(mapper, options=mapper.options.with_(objective="energy"))
+        for mapper in (random_of(plan), HYBRID, HYBRID_AS_TIMELOOP)
+    ]
     mappers += [COSA, certified(plan, "energy", "analytical")]
     rows = measure(plan, "simba_4x4", mappers)
     write_csv(plan.out / "figure7_layers.csv", rows)

@@ -11,15 +11,14 @@ import sys
 from common import (
     COSA,
     HYBRID,
-    Mapper,
     Plan,
     certificates,
     certified,
     compare,
     layer_of,
-    mapped,
     measure,
     random_of,
+    schedule_of,
     speed_ups,
     start,
     write_csv,
@@ -27,20 +26,8 @@ from common import (
 from pictures import legend_beside, save
 
 import cosa
-from cosa.api import find_architecture
-from cosa.common.errors import CosaError
-from cosa.model.layer import Layer
-from cosa.model.schedule import Schedule
 
 LAYER, ARCHITECTURE = "resnet50:input.138", "simba_4x4"
-
-
-def schedule_of(layer: Layer, mapper: Mapper, plan: Plan) -> Schedule:
-    """The schedule of a mapping, from the results where it is known."""
-    row = mapped(layer, find_architecture(ARCHITECTURE), mapper, 0, plan.results)
-    if "schedule" not in row:
-        raise CosaError(row["error"])
-    return Schedule.model_validate_json(row["schedule"])
 
 
 def work(plan: Plan) -> None:
@@ -48,9 +35,9 @@ def work(plan: Plan) -> None:
     layers = layer_of(LAYER)
     rows = measure(plan, ARCHITECTURE, mappers, simulate=True, layers=layers)
     write_csv(plan.out / "figure8_layers.csv", rows)
-    terms = {m.name: cosa.breakdown(schedule_of(layers[0][1].layer, m, plan)) for m in mappers}
+    terms = {m.name: cosa.breakdown(schedule_of(plan, layers[0][1].layer, ARCHITECTURE, m)) for m in mappers}
     write_csv(plan.out / "figure8_terms.csv", [{"mapper": name, **found} for name, found in terms.items()])
-    ours, _ = speed_ups(rows, "cycles")
+    ours, _ = speed_ups(rows, "timeloop_cycles")
     simulated, _ = speed_ups(rows, "simulated_cycles", "simulated: ")
     ours |= simulated | certificates(rows) | {f"objective of {name}": found["total"] for name, found in terms.items()}
     compare(plan, "figure8", ours)

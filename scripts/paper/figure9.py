@@ -31,6 +31,9 @@ from common import (
 )
 from pictures import ratio_bars
 
+from cosa.mappers.published import PublishedOptions
+from cosa.mip.objective import Weights
+
 ARCHITECTURES = ("simba_8x8", "simba_8x_gbuf")
 CALIBRATION = tuple(
     f"resnet50:{name}" for name in ("input.2", "input.8", "input.43", "input.76", "input.83", "input.128")
@@ -43,16 +46,21 @@ def calibrated(plan: Plan, architecture: str) -> tuple[Mapper, list[dict[str, ob
     """The program with the best weights, and what each pair of weights gave."""
     tried = []
     for utilisation, traffic in product(UTILISATION, TRAFFIC):
-        weights = {"utilisation": utilisation, "compute": 10.0, "traffic": traffic}
-        tried.append(Mapper(f"{utilisation:g}/{traffic:g}", "published", options={"weights": weights}))
+        weights = Weights(utilisation=utilisation, compute=10.0, traffic=traffic)
+        tried.append(Mapper(f"{utilisation:g}/{traffic:g}", PublishedOptions(weights=weights)))
     rows = measure(plan, architecture, tried, layers=chosen_layers(CALIBRATION))
     table = []
     for mapper in tried:
-        cycles = by_layer(rows, mapper.name, "cycles")
+        cycles = by_layer(rows, mapper.name, "timeloop_cycles")
         mean = geometric_mean(cycles.values()) if len(cycles) == len(CALIBRATION) else None
-        table.append({"architecture": architecture, **mapper.options["weights"], "geomean_cycles": mean})
+        table.append({"architecture": architecture, **_told(mapper), "geomean_cycles": mean})
     means = [row["geomean_cycles"] or float("inf") for row in table]
     return replace(tried[means.index(min(means))], name="cosa calibrated"), table
+
+
+def _told(mapper: Mapper) -> dict[str, float]:
+    assert isinstance(mapper.options, PublishedOptions) and mapper.options.weights is not None
+    return {name: getattr(mapper.options.weights, name) for name in ("utilisation", "compute", "traffic")}
 
 
 def work(plan: Plan) -> None:
@@ -64,11 +72,11 @@ def work(plan: Plan) -> None:
         found = measure(plan, architecture, [*mappers, certified(plan, "latency", "analytical")])
         rows += found
         names = ("cosa", "cosa calibrated", "certified")
-        means, layers = speed_ups(found, "cycles", f"{architecture}: ", names)
+        means, layers = speed_ups(found, "timeloop_cycles", f"{architecture}: ", names)
         ours, counts = ours | means | certificates(found, f"{architecture}: "), counts | layers
         picture = plan.out / f"figure9_{architecture}.png"
         others = ("hybrid", "hybrid as Timeloop", *names)
-        ratio_bars(picture, found, "cycles", others, "speed-up over random (analytical)", title=architecture)
+        ratio_bars(picture, found, "timeloop_cycles", others, "speed-up over random (analytical)", title=architecture)
     write_csv(plan.out / "figure9_layers.csv", rows)
     write_csv(plan.out / "figure9_weights.csv", tables)
     compare(plan, "figure9", ours, counts)

@@ -7,14 +7,13 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from common import Plan, certified, mapped, simulated
+from common import Plan, simulated
 
-from cosa.common.errors import CosaError
 from cosa.common.version import version
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer
 from cosa.model.schedule import Axis, Loop, Provenance, Schedule, ScheduleLevel
-from cosa.model.validity import violations
+from cosa.model.validity import require_valid
 
 Factors = Mapping[Dim, int]
 MESH_LEVEL = "GlobalBuffer"
@@ -64,33 +63,23 @@ def splits(parts: Factors, columns: int, rows: int) -> list[tuple[tuple[Dim, int
     return found
 
 
-def row_of(plan: Plan, layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> dict[str, Any]:
-    """Analytical and simulated cycles of a nest.
+def by_hand(layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...]) -> Schedule:
+    """A schedule made by hand.
 
     Raises
     ------
     CosaError: it does not fit.
     """
-    from cosa.analytical.evaluation import evaluate_timeloop
-
-    broken = violations(layer, architecture, nest)
-    if broken:
-        raise CosaError(f"layer {layer.name!r} on {architecture.name!r}: {broken[0]}")
-    text = Schedule.make(layer, architecture, nest, Provenance(mapper="by hand", version=version())).model_dump_json()
-    result = evaluate_timeloop(layer, architecture, nest)
-    row = {"architecture": architecture.name, "cycles": result.cycles, "energy_pj": result.energy_pj}
-    return row | simulated(text, plan.simulation_seconds, plan.results)
+    schedule = Schedule.make(layer, architecture, nest, Provenance(mapper="by hand", version=version()))
+    require_valid(schedule, "a figure")
+    return schedule
 
 
-def certified_row(plan: Plan, layer: Layer, architecture: Architecture) -> dict[str, Any]:
-    """Analytical and simulated cycles of the machine program's schedule, whose tiles are its own."""
-    mapper = certified(plan, "latency", "network")
-    row = mapped(layer, architecture, mapper, 0, plan.results)
-    text = row.pop("schedule", None)
-    if text is None:
-        raise CosaError(row["error"])
-    found = simulated(text, plan.simulation_seconds * mapper.patience, plan.results)
-    return {"architecture": architecture.name} | row | found
+def rows_of(plan: Plan, schedules: Sequence[Schedule]) -> list[dict[str, Any]]:
+    """Analytical and simulated figures of schedules, the last one that of a program, whose tiles are its own."""
+    rows = simulated(plan, schedules, [1.0] * len(schedules))
+    names = [schedule.architecture.name for schedule in schedules]
+    return [{"architecture": name} | row for name, row in zip(names, rows, strict=True)]
 
 
 def spread(rows: Sequence[Mapping[str, Any]], value: str) -> float | None:

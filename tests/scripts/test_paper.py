@@ -48,7 +48,9 @@ def test_speed_ups_are_those_of_the_layers_and_a_run_goes_on(tmp_path: Path) -> 
     done = run("figure6", tmp_path)
     assert done.returncode == 0, done.stderr
     layers = rows(tmp_path / "figure6_layers.csv")
-    cycles = {name: [float(row["cycles"]) for row in layers if row["mapper"] == name] for name in ("random", "cosa")}
+    cycles = {
+        name: [float(row["timeloop_cycles"]) for row in layers if row["entry"] == name] for name in ("random", "cosa")
+    }
     assert len(cycles["random"]) == 2
     expected = (cycles["random"][0] * cycles["random"][1]) ** 0.5 / cycles["cosa"][0]
     summary = {row["quantity"]: row for row in rows(tmp_path / "figure6.csv")}
@@ -59,14 +61,15 @@ def test_speed_ups_are_those_of_the_layers_and_a_run_goes_on(tmp_path: Path) -> 
     results = {path: path.read_bytes() for path in (tmp_path / "results").iterdir()}
     assert len(results) == len(layers)
     gone = next(path for path in results if '"stopped_by": "samples"' in path.read_text())
-    kept = next(path for path in results if '"solver_status"' in path.read_text())
+    kept = next(path for path in results if '"solver_status": "optimal"' in path.read_text())
     gone.unlink()
-    changed = json.loads(kept.read_text()) | {"cycles": 1}
+    changed = json.loads(kept.read_text())
+    changed["figures"]["timeloop_cycles"] = 1
     kept.write_text(json.dumps(changed))
     assert run("figure6", tmp_path).returncode == 0
     again = rows(tmp_path / "figure6_layers.csv")
-    assert "1" in [row["cycles"] for row in again], "what is there is read back"
-    assert json.loads(gone.read_text())["cycles"] == json.loads(results[gone])["cycles"]
+    assert "1" in [row["timeloop_cycles"] for row in again], "what is there is read back"
+    assert json.loads(gone.read_text())["figures"]["schedule_hash"] in results[gone].decode()
 
 
 def test_wrong_options_are_told(tmp_path: Path) -> None:
@@ -83,8 +86,8 @@ def test_figure10_counts_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     figure10, common = importlib.import_module("figure10"), importlib.import_module("common")
 
     def row(layer: str, mapper: str, at_least: int, ended: bool = True) -> dict[str, Any]:
-        simulation = {"simulation": "exact", "simulated_cycles": at_least} if ended else {"simulation": "given up"}
-        return {"network": "net", "layer": layer, "mapper": mapper, "at_least_cycles": at_least, **simulation}
+        simulation = {"ended": "finished", "simulated_cycles": at_least} if ended else {"ended": "time_limit"}
+        return {"network": "net", "layer": layer, "entry": mapper, "at_least_cycles": at_least, **simulation}
 
     found = [
         *(row("both ended", "hybrid", 800), row("both ended", "cosa", 100)),
@@ -93,7 +96,7 @@ def test_figure10_counts_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
         *(row("program slower", "hybrid", 800), row("program slower", "cosa", 1600, ended=False)),
         *(row("both given up", "hybrid", 800, ended=False), row("both given up", "cosa", 1600, ended=False)),
         *(row("no baseline", "cosa", 100), row("both ended", "random", 5)),
-        {"network": "net", "layer": "no mapping", "mapper": "hybrid", "error": "none"},
+        {"network": "net", "layer": "no mapping", "entry": "hybrid", "error": "none"},
         row("no mapping", "cosa", 100),
     ]
     whole, assumed = figure10.counted(found, "hybrid")
@@ -109,26 +112,25 @@ def test_figure10_simulates_a_baseline_on_where_it_says_nothing(monkeypatch: pyt
     entries = common.chosen_layers(["alexnet:210", "alexnet:218", "alexnet:223"])
     plan = common.Plan(Path("unused"), entries, 1, 1, 1.0, 1.0, 1, True)
 
-    def row(layer: str, mapper: str, at_least: int, simulation: str) -> dict[str, Any]:
-        return {"network": "alexnet", "layer": layer, "mapper": mapper, "at_least_cycles": at_least} | {
-            "simulation": simulation
-        }
+    def row(layer: str, mapper: str, at_least: int, ended: str) -> dict[str, Any]:
+        place = {"network": "alexnet", "layer": layer, "entry": mapper}
+        return place | {"at_least_cycles": at_least, "ended": ended}
 
     asked = []
 
     def measure(_: Any, architecture: str, mappers: Any, *, simulate: bool, layers: Any) -> list[dict[str, Any]]:
         asked.append((architecture, mappers[0].name, mappers[0].patience, [entry.layer.name for _, entry in layers]))
-        return [row(entry.layer.name, mappers[0].name, 990, "exact") for _, entry in layers]
+        return [row(entry.layer.name, mappers[0].name, 990, "finished") for _, entry in layers]
 
     monkeypatch.setattr(figure10, "measure", measure)
     found = [
-        *(row("210", "hybrid", 300, "given up"), row("210", "cosa", 1000, "exact")),
-        *(row("218", "hybrid", 2000, "given up"), row("218", "cosa", 1000, "exact")),
-        *(row("223", "hybrid", 900, "exact"), row("223", "cosa", 1000, "exact")),
+        *(row("210", "hybrid", 300, "time_limit"), row("210", "cosa", 1000, "finished")),
+        *(row("218", "hybrid", 2000, "time_limit"), row("218", "cosa", 1000, "finished")),
+        *(row("223", "hybrid", 900, "finished"), row("223", "cosa", 1000, "finished")),
     ]
     again = figure10.simulated_again(plan, "cosa2021", found, [common.HYBRID])
     assert asked == [("cosa2021", "hybrid", figure10.PATIENCE, ["210"])]
-    assert again == [row("210", "hybrid", 990, "exact"), *found[1:]]
+    assert again == [row("210", "hybrid", 990, "finished"), *found[1:]]
 
 
 def test_figure10_tells_how_many_layers_count_by_convention(tmp_path: Path) -> None:
@@ -146,9 +148,9 @@ def test_figure10_tells_how_many_layers_count_by_convention(tmp_path: Path) -> N
 def told_of_quality(summary: list[dict[str, str]], out: Path) -> None:
     """Table VI: what answers cost over those of better ones, as its tables of layers have it."""
     found = {row["quantity"]: float(row["ours"]) for row in summary if row["ours"]}
-    answers = {row["mapper"]: row for row in rows(out / "table6_layers.csv")}
+    answers = {row["entry"]: row for row in rows(out / "table6_layers.csv")}
     energy = {name: float(answers[name]["energy_pj"]) for name in ("any fastest", "certified")}
-    simulated = {row["mapper"]: float(row["simulated_cycles"]) for row in rows(out / "table6_simulated.csv")}
+    simulated = {row["entry"]: float(row["simulated_cycles"]) for row in rows(out / "table6_simulated.csv")}
     assert found["any fastest: energy / certified energy"] == pytest.approx(energy["any fastest"] / energy["certified"])
     cycles = found["any fastest: simulated cycles, at least / cosa cycles"]
     assert cycles == pytest.approx(simulated["any fastest"] / simulated["cosa"])
