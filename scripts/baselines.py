@@ -14,45 +14,31 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-import time
-from math import exp, log
 from pathlib import Path
+from statistics import fmean, geometric_mean
 from typing import Any
 
-import cosa
 from cosa.api import find_architecture, find_layer
 from cosa.common.errors import InputError
+from cosa.experiments.pipeline import Point, rows_of
+from cosa.mappers.search_mappers import HybridOptions, RandomOptions
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
-from cosa.model.schedule import Schedule
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "analytical" / "cosa-scheduler-comparison.csv"
 MOST = 1.1
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "random": ("random", {}),
-    "hybrid": ("hybrid", {}),
-    "hybrid_theirs": ("hybrid", {"as_timeloop": True}),
-}
-"""Mapper and its options; `hybrid_theirs` draws and compares as Timeloop's threads do."""
-
-
-def geomean(values: list[float]) -> float:
-    return exp(sum(map(log, values)) / len(values))
+VARIANTS = {"random": RandomOptions(), "hybrid": HybridOptions(), "hybrid_theirs": HybridOptions(as_timeloop=True)}
+"""Options of the mappers; `hybrid_theirs` draws and compares as Timeloop's threads do."""
 
 
 def measure(variant: str, layer: Layer, architecture: Architecture, seeds: int, workers: int) -> dict[str, float]:
     """Geometric mean of the cycles, means of the counts and of the processor time, over seeds."""
-    mapper, options = VARIANTS[variant]
-    found: list[Schedule] = []
-    started = time.process_time()
-    for seed in range(seeds):
-        found.append(cosa.schedule(layer, architecture, mapper, seed=seed, workers=workers, **options))
-    seconds = (time.process_time() - started) / seeds
-    result = {f"{variant}_cycles": geomean([schedule.provenance.objective_value or 0.0 for schedule in found])}
-    for name in ("samples_drawn", "samples_walked", "samples_valid", "tilings"):
-        counts = [getattr(schedule.provenance.search, name) or 0 for schedule in found]
-        result[f"{variant}_{name}"] = sum(counts) / seeds
-    return result | {f"{variant}_cpu_seconds": seconds}
+    options = [VARIANTS[variant].with_(seed=seed) for seed in range(seeds)]
+    rows = rows_of([Point(layer=layer, architecture=architecture, options=one) for one in options], workers=workers)
+    result = {f"{variant}_cycles": geometric_mean([row["objective_value"] for row in rows])}
+    for name in ("samples_drawn", "samples_walked", "samples_valid"):
+        result[f"{variant}_{name}"] = fmean([row[name] or 0 for row in rows])
+    return result | {f"{variant}_cpu_seconds": fmean([row["schedule_cpu_seconds"] for row in rows])}
 
 
 def main() -> int:
@@ -103,7 +89,7 @@ def main() -> int:
     print("* Timeloop's was cut off by time; not in its means\n")
 
     def against(field: str, base: str, among: list[dict[str, Any]]) -> float:
-        return geomean([row[field] / row[base] for row in among])
+        return geometric_mean([row[field] / row[base] for row in among])
 
     code = 0
     if whole:

@@ -8,11 +8,11 @@ ratio, both gaps, CPU seconds of both, and what was chosen.
 from __future__ import annotations
 
 import argparse
-import time
-from math import exp, log
-from statistics import mean
+from itertools import product
+from statistics import geometric_mean
 
-import cosa
+from cosa.experiments.pipeline import Point, require_done, run_points
+from cosa.mappers.program import ProgramOptions
 from cosa.model.arch import load_architecture
 from cosa.model.keeping import differences
 from cosa.model.networks import load_network
@@ -32,34 +32,29 @@ def main() -> None:
     names = f"{'architecture':13} {'layer':10} {'minimised':9} {'fixed':>10} {'chosen':>10}"
     print(f"{names} ratio   gaps         CPU s      chosen")
     network = load_network(args.network)
-    for arch in args.archs:
-        architecture = load_architecture(arch)
-        for objective in args.objectives:
-            ratios = []
-            for name in args.layers:
-                values, gaps, seconds = [], [], []
-                for bypass in ("fixed", "chosen"):
-                    started = time.process_time()
-                    found = cosa.schedule(
-                        network.find(name).layer,
-                        architecture,
-                        objective=objective,
-                        model="analytical",
-                        bypass=bypass,
-                        time_limit_seconds=args.time_limit,
-                    )
-                    seconds.append(time.process_time() - started)
-                    assert found.provenance.objective_value is not None
-                    values.append(found.provenance.objective_value)
-                    gaps.append(found.provenance.gap or 0.0)
-                ratios.append(values[1] / values[0])
-                changes = "; ".join(differences(architecture, [entry.keeps for entry in found.innermost_first]))
-                print(
-                    f"{arch:13} {name:10} {objective:9} {values[0]:10.4g} {values[1]:10.4g} {ratios[-1]:5.3f} "
-                    f"{gaps[0]:6.2%} {gaps[1]:6.2%} {seconds[0]:5.1f} {seconds[1]:5.1f}  {changes}",
-                    flush=True,
-                )
-            print(f"{arch:13} {'geometric mean':20} {exp(mean(map(log, ratios))):.3f}", flush=True)
+    for arch, objective in product(args.archs, args.objectives):
+        architecture, ratios = load_architecture(arch), []
+        points = []
+        for name, bypass in product(args.layers, ("fixed", "chosen")):
+            options = {"objective": objective, "bypass": bypass, "time_limit_seconds": args.time_limit}
+            asked = ProgramOptions.of(options | {"model": "analytical"})
+            points.append(Point(layer=network.find(name).layer, architecture=architecture, options=asked))
+        fixed = None
+        for number, outcome in run_points(points):
+            require_done(outcome)
+            row = outcome["figures"]
+            if number % 2 == 0:
+                fixed = row
+                continue
+            assert fixed is not None
+            ratios.append(row["objective_value"] / fixed["objective_value"])
+            found = points[number].schedule_of(outcome)
+            changes = "; ".join(differences(architecture, [entry.keeps for entry in found.innermost_first]))
+            each = [f"{one['objective_value']:10.4g}" for one in (fixed, row)]
+            each += [f"{ratios[-1]:5.3f}", *(f"{one['gap'] or 0.0:6.2%}" for one in (fixed, row))]
+            each += [f"{one['schedule_cpu_seconds']:5.1f}" for one in (fixed, row)]
+            print(f"{arch:13} {found.layer.name:10} {objective:9} {' '.join(each)}  {changes}", flush=True)
+        print(f"{arch:13} {'geometric mean':20} {geometric_mean(ratios):.3f}", flush=True)
 
 
 if __name__ == "__main__":

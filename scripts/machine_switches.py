@@ -38,8 +38,10 @@ import nocsim
 from cosa.analytical.loads import transfers
 from cosa.analytical.traffic import Traffic
 from cosa.common.errors import CosaError
+from cosa.experiments.pipeline import rows_of
 from cosa.model.arch import Architecture
 from cosa.model.schedule import Schedule
+from nocsim.experiments.pipeline import SimulatedPoint
 from nocsim.published.generator import PublishedDataflow
 from nocsim.published.replay import replay_transactions
 from nocsim.published.transactions import Transaction
@@ -152,7 +154,7 @@ def against_published(layers: list[str]) -> None:
     trimmed = changed(machine, {"noc": {"partial_packets": "trimmed"}})
     columns: dict[str, list[float]] = {name: [] for name in names}
     for name in layers:
-        schedule = cosa.schedule(network.find(name).layer, machine, objective="cosa", as_published=True)
+        schedule = cosa.schedule(network.find(name).layer, machine, "published", as_published=True)
         dataflow = PublishedDataflow(schedule)
         listed = list(dataflow.transactions())
         there = replayed(schedule, listed)
@@ -192,15 +194,15 @@ def main() -> int:
     try:
         architecture = cosa.load_architecture(options.arch)
         network = cosa.load_network(options.network)
+        machines = [architecture, *(changed(architecture, changes) for changes in SWITCHES.values())]
         for name in options.layers.split(","):
-            schedule = cosa.schedule(network.find(name).layer, architecture, objective="cosa")
-            usual = nocsim.simulate(schedule).cycles.total
-            line = f"{name:12}{usual:>10,}"
-            for switch, changes in SWITCHES.items():
-                result = nocsim.simulate(schedule, architecture=changed(architecture, changes))
-                ratios[switch].append(result.cycles.total / usual)
-                line += f"{ratios[switch][-1]:>19.3f}"
-            print(line, flush=True)
+            schedule = cosa.schedule(network.find(name).layer, architecture, "published")
+            what = {"layer": schedule.layer, "architecture": architecture}
+            points = [SimulatedPoint(**what, schedule=schedule.with_architecture(machine)) for machine in machines]
+            usual, *switched = (row["simulated_cycles"] for row in rows_of(points))
+            for switch, cycles in zip(SWITCHES, switched, strict=True):
+                ratios[switch].append(cycles / usual)
+            print(f"{name:12}{usual:>10,}" + "".join(f"{ratios[switch][-1]:>19.3f}" for switch in SWITCHES), flush=True)
     except CosaError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -15,14 +15,14 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-import time
+from itertools import product
 from math import log
 from pathlib import Path
 from statistics import geometric_mean, pstdev
 from typing import Any
 
-import cosa
-from cosa.analytical.evaluation import evaluate_timeloop
+from cosa.experiments.pipeline import Point, rows_of
+from cosa.mappers.program import ProgramOptions
 from cosa.model.arch import load_architecture
 from cosa.model.networks import load_network
 from nocsim.experiments.portfolio_run import portfolio
@@ -33,32 +33,31 @@ NETWORKS = ("alexnet", "resnet50", "resnext50_32x4d", "deepbench_ocr_face")
 
 def machine(options: argparse.Namespace) -> dict[str, Any]:
     """See the module's text."""
-    architecture = load_architecture("simba_4x4")
-    found = []
     with BEST_KNOWN.open() as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        layer = load_network("resnet50").find(row["layer"]).layer
-        entry: dict[str, Any] = {"layer": layer.name}
-        for objective in ("latency", "edp"):
-            started = time.process_time()
-            schedule = cosa.schedule(
-                layer, architecture, objective=objective, model="analytical", time_limit_seconds=options.time_limit
-            )
-            result = evaluate_timeloop(layer, architecture, schedule.nest)
+        table = list(csv.DictReader(file))
+    points = []
+    for row, objective in product(table, ("latency", "edp")):
+        asked = {"objective": objective, "model": "analytical", "time_limit_seconds": options.time_limit}
+        what = {"layer": load_network("resnet50").find(row["layer"]).layer, "options": ProgramOptions.of(asked)}
+        points.append(Point(architecture=load_architecture("simba_4x4"), **what))
+    rows = rows_of(points)
+    found = []
+    for row, latency, edp in zip(table, rows[::2], rows[1::2], strict=True):
+        entry: dict[str, Any] = {"layer": row["layer"]}
+        for objective, figures in (("latency", latency), ("edp", edp)):
             entry[objective] = {
-                "cycles": result.cycles,
-                "uj": result.energy_pj / 1e6,
-                "edp_uj_mcycles": result.cycles * result.energy_pj / 1e12,
-                "gap": schedule.provenance.gap,
-                "cpu_seconds": time.process_time() - started,
+                "cycles": figures["timeloop_cycles"],
+                "uj": figures["energy_pj"] / 1e6,
+                "edp_uj_mcycles": figures["timeloop_edp_pj_cycles"] / 1e12,
+                "gap": figures["gap"],
+                "cpu_seconds": figures["schedule_cpu_seconds"],
             }
         entry["cycles_over_floor"] = entry["latency"]["cycles"] / int(row["floor_cycles"])
         floor_edp = int(row["floor_cycles"]) * float(row["floor_uj"]) / 1e6
         entry["edp_over_floor"] = entry["edp"]["edp_uj_mcycles"] / floor_edp
         entry["edp_over_best_known"] = entry["edp"]["edp_uj_mcycles"] / float(row["best_edp_uj_mcycles"])
         found.append(entry)
-        print(layer.name, entry, file=sys.stderr, flush=True)
+        print(row["layer"], entry, file=sys.stderr, flush=True)
     return {
         "layers": found,
         "at_the_latency_floor": sum(entry["cycles_over_floor"] <= 1.000001 for entry in found),

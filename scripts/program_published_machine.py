@@ -53,7 +53,7 @@ def published_machine(options: argparse.Namespace) -> dict[str, Any]:
             entry: dict[str, Any] = {
                 "layer": layer.name,
                 "published": int(row[memory]),
-                "published_here": replayed_cycles(here.model_dump_json()),
+                "published_here": replayed_cycles(here),
             }
             for name, physical_only in (("", False), ("physical_", True)):
                 started = time.process_time()
@@ -66,7 +66,7 @@ def published_machine(options: argparse.Namespace) -> dict[str, Any]:
                     settle_ties=False,
                 )
                 entry[f"{name}single_seconds"] = time.process_time() - started
-                entry[f"{name}single"] = replayed_cycles(single.model_dump_json())
+                entry[f"{name}single"] = replayed_cycles(single)
                 entry[f"{name}predicted"] = single.provenance.model_cycles
                 entry[f"{name}bound"] = single.provenance.machine_bound_cycles
                 if options.portfolio and not physical_only:

@@ -257,6 +257,15 @@ def run_points(
             yield ended(task.key, outcome)
 
 
+def rows_of(points: Sequence[Point], **how: Any) -> list[Row]:
+    """Figures of points in their order, run as `run_points` says; the error of one that failed is raised."""
+    found: dict[int, Row] = {}
+    for number, outcome in run_points(points, **how):
+        require_done(outcome, f"{points[number].layer.name}: ")
+        found[number] = outcome["figures"]
+    return [found[number] for number in range(len(points))]
+
+
 def point_key(point: Point) -> str:
     """Hash of all that can change a point's outcome."""
     return content_key(point.inputs())

@@ -19,7 +19,7 @@ from cosa.common.files import FileModel, Model
 from cosa.common.options import Options, option
 from cosa.common.pool import Pool, opened
 from cosa.common.version import version
-from cosa.experiments.pipeline import Outcome, Point, Trial, require_done, run, run_points, schedule
+from cosa.experiments.pipeline import Outcome, Point, Trial, require_done, rows_of, run, run_points, schedule
 from cosa.mappers.registry import Gap, MapperOptions, Seconds, Seed
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
@@ -130,11 +130,8 @@ class Judge:
 
     def run(self, schedules: Sequence[Schedule], pool: Pool, most: int | None) -> list[int | None]:
         """Cycles of schedules; None where a run has taken more than `most`."""
-        found: dict[int, int | None] = {}
-        for number, outcome in run_points([self.point(one, most) for one in schedules], pool=pool):
-            require_done(outcome)
-            found[number] = outcome["figures"]["simulated_cycles"]
-        return [found[number] for number in range(len(schedules))]
+        rows = rows_of([self.point(one, most) for one in schedules], pool=pool)
+        return [row["simulated_cycles"] for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)

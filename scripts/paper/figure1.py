@@ -16,7 +16,7 @@ from common import Plan, certified, compare, kept, layer_of, schedule_of, start,
 from pictures import save
 
 from cosa.api import evaluate, find_architecture
-from cosa.mappers import broken_shares
+from cosa.mappers.broken import broken_shares
 from cosa.model.layer import Layer
 
 LAYER, ARCHITECTURE, BLOCK = "resnet50:input.83", "simba_4x4", 1000

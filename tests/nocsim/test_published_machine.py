@@ -144,12 +144,12 @@ def test_no_replay_is_below_the_floor(machine: Architecture, dram: bool) -> None
     ratios = []
     for schedule in random_schedules(architecture, 20, seed=2):
         evaluator, loads = loads_of(schedule)
-        ratios.append(replayed_cycles(schedule.model_dump_json()) / evaluator.floor_cycles(loads)[0])
+        ratios.append(replayed_cycles(schedule) / evaluator.floor_cycles(loads)[0])
     assert min(ratios) >= 1
     # Bound by its weights from DRAM: little is left between floor and replay.
     dense = cosa.schedule("resnet50:3356", architecture, objective="cosa")
     evaluator, loads = loads_of(dense)
-    assert 1 <= replayed_cycles(dense.model_dump_json()) / evaluator.floor_cycles(loads)[0] < 1.1
+    assert 1 <= replayed_cycles(dense) / evaluator.floor_cycles(loads)[0] < 1.1
 
 
 def test_program_and_evaluator_have_one_formula(machine: Architecture) -> None:
@@ -183,7 +183,7 @@ def test_a_layer_is_replayed_faster_than_the_published_schedule(machine: Archite
     schedule = cosa.schedule(layer, without_dram(machine), model="published-machine")
     bound = schedule.provenance.machine_bound_cycles
     assert bound is not None
-    assert bound <= replayed_cycles(schedule.model_dump_json()) <= int(published["none"]) / 1.1
+    assert bound <= replayed_cycles(schedule) <= int(published["none"]) / 1.1
     assert any("a DRAM port that never waits" in note for note in schedule.provenance.notes)
 
 
@@ -227,7 +227,7 @@ def test_the_portfolio_keeps_what_replays_fastest(found: Portfolio) -> None:
     result = found.result
     finished = [one.simulated_cycles for one in result.candidates if one.simulated_cycles is not None]
     assert result.solved + len(result.unsolved) == 3 and result.simulated == len(finished)
-    assert result.simulated_cycles == min(finished) == replayed_cycles(found.schedule.model_dump_json())
+    assert result.simulated_cycles == min(finished) == replayed_cycles(found.schedule)
     assert all(one.bound_cycles <= (one.simulated_cycles or one.bound_cycles) for one in result.candidates)
     assert result.machine_bound_cycles is not None and result.machine_bound_cycles <= min(finished)
     assert f"{result.simulated} simulated to the end" in found.schedule.provenance.notes[0]
@@ -245,7 +245,7 @@ def test_the_command_replays_without_dram(nocsim: Command, tmp_path: Path) -> No
     assert ran.code == 0, ran
     schedule = Schedule.from_file(tmp_path / "o.json")
     assert schedule.architecture.dram is None
-    assert replayed_cycles(schedule.model_dump_json()) == schedule.provenance.objective_value
+    assert replayed_cycles(schedule) == schedule.provenance.objective_value
     nocsim(*args, "--variants", "machin").assert_error("--variants", "'machin'", *VARIANTS)
     nocsim(*args[:3], "--memory", "none").assert_error("--memory", "published-machine")
     nocsim(*args[:3], "--model", "publishd").assert_error("--model", "published-machine")
