@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cosa.commands.listing import table
-from cosa.commands.show import printable
 from cosa.common.result_cache import chosen_cache
+from cosa.common.tables import printable, table
 from cosa.common.terminal import out_lines
 from cosa.experiments.layer_pool import LayerProgress
 from cosa.experiments.network_schedule import SUMMARY, NetworkSchedules, schedule_network

@@ -131,7 +131,7 @@ class _Line:
 
 def text(result: Comparison) -> list[str]:
     """A table for each layer, then the means."""
-    from cosa.commands.listing import table
+    from cosa.common.tables import table
 
     simulated = any(row.simulated_cycles is not None for row in result.mappings)
     timed = any(row.seconds is not None for row in result.mappings)

@@ -236,7 +236,7 @@ def compare(
         network=network,
         architecture=architecture.name,
         architecture_hash=architecture.content_hash,
-        objective=goal,  # type: ignore[arg-type]  # one of GOALS
+        objective=goal,
         max_cycles=limit.max_cycles if limit else None,
         mappers=tuple(mappers),
         mappings=tuple(rows),
