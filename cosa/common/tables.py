@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 
 WIDTH = 80
@@ -31,7 +32,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
         found.add_column(Text(title), justify=justify, no_wrap=True, min_width=width)  # type: ignore[arg-type]
     for row in rows:
         found.add_row(*map(Text, row))
-    console = Console(width=sum(widths) + gap * len(widths), color_system=None, force_terminal=False, highlight=False)
-    with console.capture() as captured:
-        console.print(found)
-    return [line.rstrip() for line in captured.get().splitlines()]
+    text = io.StringIO()
+    Console(file=text, width=sum(widths) + gap * len(widths), color_system=None, highlight=False).print(found)
+    return [line.rstrip() for line in text.getvalue().splitlines()]
