@@ -185,7 +185,7 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
     """
     from cosa.analytical.evaluation import evaluate as evaluated
 
-    found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
+    found = find_schedule(schedule)
     require_valid(found, "evaluation")
     if found.remainders and convention == "exact":
         from cosa.analytical.cut_evaluation import evaluate_cut
@@ -215,7 +215,7 @@ def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **o
     from cosa.mappers.published import PublishedTerms
     from cosa.mip.nest import breakdown as terms
 
-    found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
+    found = find_schedule(schedule)
     require_valid(found, "breakdown")
     asked = PublishedTerms.of({"objective": objective, **options})
     asked.require_levels(found.architecture)
@@ -237,7 +237,12 @@ def find_layer(layer: Layer | str | Path) -> Layer:
     InputError: no such network, layer or file, or the file is wrong.
     """
     if isinstance(layer, Layer):
-        return layer
+        return layer.checked()
+    if isinstance(layer, dict):
+        return Layer.from_data(layer, "layer")
+    if not isinstance(layer, str | Path):
+        allowed = "a Layer, its data, the path of a layer file, or network:layer"
+        raise InputError("not a layer", path="layer", value=layer, allowed=allowed)
     network, colon, name = str(layer).partition(":")
     if isinstance(layer, str) and network in network_names() and (colon or not Path(layer).exists()):
         return load_network(network).find(name).layer
@@ -251,4 +256,28 @@ def find_architecture(architecture: Architecture | str | Path) -> Architecture:
     ------
     InputError: no such name or file, or the file is wrong.
     """
-    return architecture if isinstance(architecture, Architecture) else load_architecture(architecture)
+    if isinstance(architecture, Architecture):
+        return architecture.checked()
+    if isinstance(architecture, dict):
+        return Architecture.from_data(architecture, "architecture")
+    if not isinstance(architecture, str | Path):
+        allowed = "an Architecture, its data, a packaged name, or the path of an architecture file"
+        raise InputError("not an architecture", path="architecture", value=architecture, allowed=allowed)
+    return load_architecture(architecture)
+
+
+def find_schedule(schedule: Schedule | str | Path) -> Schedule:
+    """A schedule from a model, its data, or a file.
+
+    Raises
+    ------
+    InputError: no such file, or a field is wrong.
+    """
+    if isinstance(schedule, Schedule):
+        return schedule.checked()
+    if isinstance(schedule, dict):
+        return Schedule.from_data(schedule, "schedule")
+    if not isinstance(schedule, str | Path):
+        allowed = "a Schedule, its data, or the path of a schedule file"
+        raise InputError("not a schedule", path="schedule", value=schedule, allowed=allowed)
+    return Schedule.from_file(schedule)

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosa.model.arch import Architecture, load_architecture
+from cosa.api import find_architecture, find_schedule
+from cosa.model.arch import Architecture
 from cosa.model.schedule import Schedule
 from nocsim.machine.limits import Limits, Progress
 from nocsim.options import RunOptions
@@ -87,10 +88,9 @@ def resolve(
     ------
     InputError: a file or field is wrong, or the architecture has other levels than the schedule.
     """
-    found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
+    found = find_schedule(schedule)
     if architecture is not None:
-        new = architecture if isinstance(architecture, Architecture) else load_architecture(architecture)
-        found = found.with_architecture(new)
+        found = found.with_architecture(find_architecture(architecture))
     if mesh is not None:
         found = found.with_architecture(found.architecture.with_mesh(mesh))
     if placement is not None:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from cosa.commands.listing import WIDTH, table
-from cosa.commands.show import printable
 from cosa.common.progress import LayerProgress
 from cosa.common.result_cache import chosen_cache
+from cosa.common.tables import WIDTH, printable, table
 from cosa.common.terminal import out_lines
 from cosa.experiments.figures import Figures, Row, made_text
 from cosa.experiments.network import SUMMARY, NetworkRows, schedule_network

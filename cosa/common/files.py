@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import re
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic._internal._model_construction import ModelMetaclass
 
 from cosa.common.errors import FieldError, InputError, nearest_of
 
@@ -33,7 +35,31 @@ WHOLE = BeforeValidator(_not_equal_but_other)
 """For literal whole numbers: a literal compares with ``==``, so it would take true for 1 and 64.0 for 64."""
 
 
-class Model(BaseModel):
+def _plain_numbers(value: Any) -> Any:
+    """Whole and real numbers of other libraries (numpy's) as Python's own."""
+    if isinstance(value, dict):
+        return {key: _plain_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain_numbers, value)) if type(value) in (list, tuple) else value
+    if isinstance(value, numbers.Integral) and not isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, int | float) else value
+
+
+class _ModelClass(ModelMetaclass):
+    """Calling a model, ``Layer(K=0)``, says what is wrong as reading a file does."""
+
+    def __call__(cls, *arguments: Any, **values: Any) -> Any:  # noqa: N805
+        values = _plain_numbers(values)
+        try:
+            return super().__call__(*arguments, **values)
+        except ValidationError as error:
+            from cosa.common.explain import input_error
+
+            raise input_error(cls, values, error, cls.__name__) from None  # type: ignore[arg-type]
+
+
+class Model(BaseModel, metaclass=_ModelClass):
     """Base of every noun: frozen, no unknown keys, no silent conversion."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -48,6 +74,25 @@ class Model(BaseModel):
 
 class FileModel(Model):
     """A noun that has a file of its own."""
+
+    def with_(self, **changes: Any) -> Self:
+        """The same with other fields, all validated.
+
+        Raises
+        ------
+        InputError: a field is wrong.
+        """
+        return type(self).from_data(self.model_dump(mode="json") | _plain_numbers(changes), type(self).__name__)
+
+    def checked(self) -> Self:
+        """Itself, validated anew: `model_copy` checks nothing.
+
+        Raises
+        ------
+        InputError: a field is wrong.
+        """
+        self.from_data(self.model_dump(mode="json"), type(self).__name__)
+        return self
 
     @classmethod
     def from_file(cls: type[ModelT], path: str | Path) -> ModelT:

@@ -115,7 +115,7 @@ def compare_command(given: Given) -> int:
 
 def text(result: Comparison) -> list[str]:
     """Who made what, a table for each layer, then the means."""
-    from cosa.commands.listing import table
+    from cosa.common.tables import table
 
     every: list[Row] = [dict(row) for row in result.rows]
     columns = _columns(every)

@@ -1,53 +1,18 @@
-"""The pipeline: one answer to one question, whoever asks; figures are whole entries."""
+"""The pipeline: figures are whole entries, points may have their schedule, simulations may be given up."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 
 import cosa
 import nocsim as api
 from cosa.experiments.figures import ANALYTICAL, figure_table, totals
-from cosa.mappers.registry import DEFAULT
 from cosa.model.layer import Layer
 from nocsim.experiments.pipeline import FIGURES, SimulatedPoint
-from nocsim.experiments.sweep.spec import Sweep
 from nocsim.options import RunOptions
-from tests.conftest import Command
 
 DILATED = Layer(name="dilated", R=3, S=3, P=4, Q=4, C=4, K=6, N=1, dilation_w=2, dilation_h=2)
 MESH = "6x6"
-
-
-@pytest.mark.parametrize(("mapper", "option"), [(None, "rounds"), ("random", "samples")])
-def test_the_same_question_has_the_same_answer(
-    mapper: str | None, option: str, tmp_path: Path, nocsim: Command
-) -> None:
-    """In Python, of a network, in a comparison and in a sweep; who names no mapper has the same one everywhere."""
-    architecture = cosa.load_architecture("simba_4x4").with_mesh(MESH)
-    schedule = cosa.schedule(DILATED, architecture, mapper, **{option: 1})  # type: ignore[arg-type]
-    result = api.simulate(schedule)
-    assert schedule.provenance.mapper == result.made.mapper == (mapper or DEFAULT)
-    layer = tmp_path / "layer.yaml"
-    DILATED.to_file(layer)
-    work = ("--layer-file", layer, "--mesh", MESH, f"--{option}", 1)
-    named = ("--mapper", mapper) if mapper else ()
-    ran = nocsim("run", *work, *named, "--cache", "none", "--json", tmp_path / "run.json")
-    assert ran.code == 0, ran
-    (of_network,) = json.loads((tmp_path / "run.json").read_text())["rows"]
-    ran = nocsim("compare", *work, "--simulate", "--mappers", mapper or DEFAULT, "--json", tmp_path / "compare.json")
-    assert ran.code == 0, ran
-    (compared,) = json.loads((tmp_path / "compare.json").read_text())["rows"]
-    axes = {"layer": DILATED, "noc.mesh": MESH, f"options.{option}": 1} | ({"mapper": mapper} if mapper else {})
-    (swept,) = Sweep(axes=axes).run(tmp_path / "r.db").rows
-    for row in (of_network, compared, swept):
-        assert row["schedule_hash"] == schedule.content_hash
-        assert row["simulated_cycles"] == result.cycles.total
-        assert {name: row[name] for name in result.made.model_dump()} == result.made.model_dump()
-    same = [name for name, figure in FIGURES.items() if not figure.clock]
-    assert [of_network[name] for name in same] == [compared[name] for name in same] == [swept[name] for name in same]
 
 
 def test_figures_say_what_they_are() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosa.commands.listing import table
 from cosa.common.errors import CosaError
+from cosa.common.tables import table
 from cosa.experiments.figures import made_text
 from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.absent import nothing_to_draw

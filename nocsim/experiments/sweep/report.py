@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cosa.commands.listing import table
+from cosa.common.tables import table
 from cosa.experiments.figures import made_text
 from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.absent import unfinished, without_values
