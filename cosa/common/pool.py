@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import selectors
 import signal
 import subprocess
 import sys
@@ -18,7 +17,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -29,7 +31,6 @@ QUICK_SECONDS = 2.0
 """Workers have their next task at hand if the last one took less; longer tasks are shared out more evenly without."""
 
 _ROOT = str(Path(__file__).parents[2])
-_SIZE_BYTES = 8
 
 Function = Callable[..., Any]
 Task = tuple[Any, Function, tuple[Any, ...]]
@@ -161,17 +162,15 @@ class _Worker:
     """A process and its tasks: the one under way first."""
 
     process: subprocess.Popen[bytes]
+    link: Connection
     complaints: IO[bytes]
     tasks: deque[Task] = field(default_factory=deque)
     ready: bool = False
-    answer: bytearray = field(default_factory=bytearray)
 
     def send(self, data: Any) -> None:
-        """Write it to the process."""
-        assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it has died; `wait` will say so
-            self.process.stdin.write(framed(data))
-            self.process.stdin.flush()
+        """Hand it to the process."""
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has died; `wait` will say so
+            self.link.send(data)
 
 
 class Processes:
@@ -184,7 +183,6 @@ class Processes:
         self._most_workers, self._prepare = workers, prepare
         self._last_seconds = float("inf")
         self._workers: list[_Worker] = []
-        self._selector = selectors.DefaultSelector()
         self._closing = False
 
     @property
@@ -213,24 +211,23 @@ class Processes:
         ------
         WorkerStartError: a process ended before it took any task.
         """
+        links = {worker.link: worker for worker in self._workers}
         found = []
-        for ready, _ in self._selector.select(seconds):
-            worker: _Worker = ready.data
-            assert worker.process.stdout is not None
-            chunk = os.read(worker.process.stdout.fileno(), 1 << 16)
-            worker.answer += chunk
-            for ended in unframed(worker.answer):
-                if not worker.ready:  # the first answer: it has started
-                    worker.ready = True
-                    continue
-                found.append(Ended(worker.tasks.popleft()[0], ended.value, ended.error, ended.seconds))
-                self._last_seconds = ended.seconds
-            if not chunk:
+        for link in wait_for(list(links), seconds):
+            worker = links[link]  # type: ignore[index]
+            try:
+                ended: Ended = worker.link.recv()
+            except (EOFError, ConnectionResetError):
                 error = self._bury(worker)
                 if worker.tasks:
                     found.append(Ended(worker.tasks.popleft()[0], error=error))
                 for task in worker.tasks:  # it had not come to these
                     self.submit(*task)
+                continue
+            if worker.ready:
+                found.append(replace(ended, key=worker.tasks.popleft()[0]))
+                self._last_seconds = ended.seconds
+            worker.ready = True  # the first answer: it has started
         return found
 
     def close(self) -> None:
@@ -240,58 +237,37 @@ class Processes:
             worker.process.kill()
         for worker in list(self._workers):
             self._bury(worker)
-        self._selector.close()
 
     def _start(self) -> _Worker:
         # A file, not a pipe: nobody would read a pipe until the process has died.
         complaints = tempfile.TemporaryFile()  # noqa: SIM115
+        ours, theirs = Pipe()
         path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
         process = subprocess.Popen(
-            [sys.executable, "-m", "cosa.common.pool_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            [sys.executable, "-m", "cosa.common.pool_worker", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=complaints,
             stderr=complaints,
+            pass_fds=[theirs.fileno()],
             env=os.environ | {"PYTHONPATH": path},
             process_group=0,  # out of reach of a terminal's Ctrl-C, also while it starts
         )
-        worker = _Worker(process, complaints)
+        theirs.close()
+        worker = _Worker(process, ours, complaints)
         self._workers.append(worker)
-        assert process.stdout is not None
-        self._selector.register(process.stdout, selectors.EVENT_READ, worker)
-        worker.send(sys.path)
-        worker.send(pickle.dumps(self._prepare))
+        worker.send((sys.path, pickle.dumps(self._prepare)))
         return worker
 
     def _bury(self, worker: _Worker) -> WorkerDiedError:
         """Clean up after a process that has ended; what became of the task it had."""
-        assert worker.process.stdin is not None and worker.process.stdout is not None
-        self._selector.unregister(worker.process.stdout)
         self._workers.remove(worker)
+        worker.link.close()
         code = worker.process.wait()
-        with worker.complaints as complaints, worker.process.stdout:
+        with worker.complaints as complaints:
             complaints.seek(0)
             lines = complaints.read().decode(errors="replace").strip().splitlines()
-        with suppress(BrokenPipeError):  # a task that it never read
-            worker.process.stdin.close()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         last = f": {lines[-1]}" if lines else ""
         if not worker.ready and not self._closing:
             raise WorkerStartError(f"a worker process does not start ({how}){last}")
         return WorkerDiedError(f"the worker process ended ({how}){last}")
-
-
-def framed(data: Any) -> bytes:
-    """Data as bytes that say how many they are."""
-    body = pickle.dumps(data)
-    return len(body).to_bytes(_SIZE_BYTES, "little") + body
-
-
-def unframed(stream: bytearray) -> Iterator[Any]:
-    """The whole data at the beginning of a stream, taken out of it."""
-    while len(stream) >= _SIZE_BYTES:
-        end = _SIZE_BYTES + int.from_bytes(stream[:_SIZE_BYTES], "little")
-        if len(stream) < end:
-            return
-        body = bytes(stream[_SIZE_BYTES:end])
-        del stream[:end]
-        yield pickle.loads(body)

@@ -122,50 +122,39 @@ class Figure:
 Figures = dict[str, Figure]
 
 
-def _made(name: str) -> Callable[[Trial], Any]:
-    return lambda trial: getattr(trial.schedule.provenance, name)
+def _path(text: str) -> Callable[[Any], Any]:
+    """What stands there, seen from a trial; None where something on the way is."""
 
-
-def _search(name: str) -> Callable[[Trial], Any]:
-    def of(trial: Trial) -> Any:
-        search = trial.schedule.provenance.search
-        return None if search is None else getattr(search, name)
+    def of(trial: Any) -> Any:
+        for name in text.split("."):
+            trial = None if trial is None else getattr(trial, name)
+        return trial
 
     return of
 
 
-def _stopped_by(trial: Trial) -> str | None:
-    made = trial.schedule.provenance
-    if trial.interrupted:
-        return "interrupted"
-    if made.search is not None:
-        return made.search.stopped_by
-    return "time" if made.solver_status == "time_limit" else None
+def text(name: str, of: str | Callable[[Any], Any], help: str, **more: Any) -> Figure:
+    """A figure in words."""
+    return Figure(name, "TEXT", _path(of) if isinstance(of, str) else of, help, **more)
 
 
-def _timeloop(name: str) -> Callable[[Trial], Any]:
-    return lambda trial: trial.timeloop and getattr(trial.timeloop, name)
+def count(name: str, of: str | Callable[[Any], Any], help: str, total: Total = summed, **more: Any) -> Figure:
+    """A whole number; its unit is the end of its name."""
+    unit = name.rpartition("_")[2]
+    unit = unit if unit in ("cycles", "words", "bytes") else ""
+    return Figure(name, "INTEGER", _path(of) if isinstance(of, str) else of, help, unit, total, **more)
 
 
-def _exact(name: str) -> Callable[[Trial], Any]:
-    return lambda trial: getattr(trial.exact, name)
+def real(
+    name: str, of: str | Callable[[Any], Any], help: str, unit: str = "", total: Total = summed, **more: Any
+) -> Figure:
+    """A number."""
+    return Figure(name, "REAL", _path(of) if isinstance(of, str) else of, help, unit, total, **more)
 
 
-def _traffic(name: str) -> Callable[[Trial], Any]:
-    return lambda trial: trial.traffic and getattr(trial.traffic, name)
-
-
-def _timing(name: str) -> Callable[[Trial], Any]:
-    return lambda trial: trial.schedule.timing and getattr(trial.schedule.timing, name)
-
-
-def _padded(trial: Trial) -> str | None:
-    return " ".join(f"{dim}={bound}" for dim, bound in trial.schedule.padded.items()) or None
-
-
-def _pes(trial: Trial) -> int | None:
-    noc = trial.schedule.architecture.noc
-    return None if noc is None else noc.pes
+def seconds(name: str, of: str, help: str, **more: Any) -> Figure:
+    """Time by a clock."""
+    return real(name, of, help, "s", once, clock=True, **more)
 
 
 def on_chip_buffer_bytes(architecture: Architecture) -> int:
@@ -181,159 +170,101 @@ def on_chip_buffer_bytes(architecture: Architecture) -> int:
     return -(-bits // 8)
 
 
+def _stopped_by(trial: Trial) -> str | None:
+    made = trial.schedule.provenance
+    if trial.interrupted:
+        return "interrupted"
+    if made.search is not None:
+        return made.search.stopped_by
+    return "time" if made.solver_status == "time_limit" else None
+
+
+def _edp(cycles: str) -> Callable[[Trial], Any]:
+    of = _path(cycles)
+    return lambda trial: trial.timeloop and trial.timeloop.energy_pj * of(trial)
+
+
+def _padded(trial: Trial) -> str | None:
+    return " ".join(f"{dim}={bound}" for dim, bound in trial.schedule.padded.items()) or None
+
+
+def _milliseconds(trial: Trial) -> float:
+    return trial.latency_cycles / (trial.schedule.architecture.clock_ghz * 1e6)
+
+
+def _utilisation(trial: Trial) -> float:
+    return trial.schedule.layer.macs / (trial.latency_cycles * trial.schedule.architecture.macs)
+
+
+_MADE, _SEARCH = "schedule.provenance.", "schedule.provenance.search."
+_LATENCY: dict[str, Any] = {"short": "latency", "title": "latency (cycles)"}
+_ENERGY: dict[str, Any] = {"short": "energy", "title": "energy (uJ)", "scale": 1e6}
+_EDP: dict[str, Any] = {"short": "edp", "title": "EDP (uJ x Mcycles)", "scale": 1e12}
+_BUFFER: dict[str, Any] = {"short": "buffer", "title": "buffers (KB)", "scale": 1000}
+_USE: dict[str, Any] = {"short": "utilisation", "more_is_better": True}
+
 ANALYTICAL: tuple[Figure, ...] = (
-    Figure("mapper", "TEXT", _made("mapper"), "what made the schedule", total=agreed),
-    Figure("objective", "TEXT", _made("objective"), "what it minimised", total=agreed),
-    Figure("model", "TEXT", _made("model"), "the model of the machine in which it did", total=agreed),
-    Figure("seed", "INTEGER", _made("seed"), "its seed", total=agreed),
-    Figure("objective_value", "REAL", _made("objective_value"), "the objective of the schedule, by its mapper"),
-    Figure("bound", "REAL", _made("bound"), "what no schedule's objective is below"),
-    Figure("gap", "REAL", _made("gap"), "distance of the two, over the bound", "share"),
-    Figure(
-        "latency_cycles",
-        "INTEGER",
-        lambda trial: trial.latency_cycles,
-        "`simulated_cycles`, without simulation `analytical_cycles`",
-        "cycles",
-        summed,
-        short="latency",
-        title="latency (cycles)",
-    ),
-    Figure("analytical_cycles", "INTEGER", _exact("cycles"), "analytically, by the convention exact", "cycles", summed),
-    Figure(
-        "timeloop_cycles", "INTEGER", _timeloop("cycles"), "analytically, by the convention timeloop", "cycles", summed
-    ),
-    Figure("compute_cycles", "INTEGER", _exact("compute_cycles"), "product of all temporal loops", "cycles", summed),
-    Figure(
-        "bound_cycles",
-        "INTEGER",
-        lambda trial: trial.bound and trial.bound.cycles,
-        "what no run of the schedule is below; without simulation, the DRAM is left out",
-        "cycles",
-        summed,
-    ),
-    Figure("bound_by", "TEXT", lambda trial: trial.bound and trial.bound.bound_by, "the resource that says so"),
-    Figure(
-        "machine_bound_cycles",
-        "REAL",
-        _made("machine_bound_cycles"),
-        "what no schedule of the layer runs below, where the mapper has proven it",
-        "cycles",
-        summed,
-    ),
-    Figure(
-        "milliseconds",
-        "REAL",
-        lambda trial: trial.latency_cycles / (trial.schedule.architecture.clock_ghz * 1e6),
-        "`latency_cycles` at the core clock",
-        "ms",
-        summed,
-    ),
-    Figure(
-        "energy_pj",
-        "REAL",
-        _timeloop("energy_pj"),
-        "analytically, by the convention timeloop",
-        "pJ",
-        summed,
-        short="energy",
-        title="energy (uJ)",
-        scale=1e6,
-    ),
-    Figure(
-        "exact_energy_pj", "REAL", _exact("energy_pj"), "analytically, by the convention exact", "pJ", summed, scale=1e6
-    ),
-    Figure(
+    text("mapper", _MADE + "mapper", "what made the schedule", total=agreed),
+    text("objective", _MADE + "objective", "what it minimised", total=agreed),
+    text("model", _MADE + "model", "the model of the machine in which it did", total=agreed),
+    count("seed", _MADE + "seed", "its seed", agreed),
+    real("objective_value", _MADE + "objective_value", "the objective of the schedule, by its mapper", "", unknown),
+    real("bound", _MADE + "bound", "what no schedule's objective is below", "", unknown),
+    real("gap", _MADE + "gap", "distance of the two, over the bound", "share", unknown),
+    count("latency_cycles", "latency_cycles", "`simulated_cycles`, else `analytical_cycles`", **_LATENCY),
+    count("analytical_cycles", "exact.cycles", "analytically, by the convention exact"),
+    count("timeloop_cycles", "timeloop.cycles", "analytically, by the convention timeloop"),
+    count("compute_cycles", "exact.compute_cycles", "product of all temporal loops"),
+    count("bound_cycles", "bound.cycles", "what no run of the schedule is below; DRAM left out without simulation"),
+    text("bound_by", "bound.bound_by", "the resource that says so"),
+    real("machine_bound_cycles", _MADE + "machine_bound_cycles", "what no schedule runs below, if proven", "cycles"),
+    real("milliseconds", _milliseconds, "`latency_cycles` at the core clock", "ms"),
+    real("energy_pj", "timeloop.energy_pj", "analytically, by the convention timeloop", "pJ", **_ENERGY),
+    real("exact_energy_pj", "exact.energy_pj", "analytically, by the convention exact", "pJ", scale=1e6),
+    real(
         "edp_pj_cycles",
-        "REAL",
-        lambda trial: trial.timeloop and trial.timeloop.energy_pj * trial.latency_cycles,
+        _edp("latency_cycles"),
         "`energy_pj` x `latency_cycles`",
         "pJ x cycles",
         product_of("energy_pj", "latency_cycles"),
-        short="edp",
-        title="EDP (uJ x Mcycles)",
-        scale=1e12,
+        **_EDP,
     ),
-    Figure(
+    real(
         "timeloop_edp_pj_cycles",
-        "REAL",
-        lambda trial: trial.timeloop and trial.timeloop.energy_pj * trial.timeloop.cycles,
+        _edp("timeloop.cycles"),
         "`energy_pj` x `timeloop_cycles`",
         "pJ x cycles",
         product_of("energy_pj", "timeloop_cycles"),
         scale=1e12,
     ),
-    Figure(
-        "buffer_bytes",
-        "INTEGER",
-        lambda trial: on_chip_buffer_bytes(trial.schedule.architecture),
-        "all buffers on the chip, every instance, second sets included",
-        "bytes",
-        agreed,
-        short="buffer",
-        title="buffers (KB)",
-        scale=1000,
-    ),
-    Figure("pes", "INTEGER", _pes, "PEs of the mesh", total=agreed),
-    Figure("mac_units", "INTEGER", lambda trial: trial.schedule.architecture.macs, "MAC units", total=agreed),
-    Figure("macs", "INTEGER", lambda trial: trial.schedule.layer.macs, "MACs of the layer", total=summed),
-    Figure(
-        "padding_macs", "INTEGER", lambda trial: trial.schedule.padding_macs, "MACs that padding adds", total=summed
-    ),
-    Figure("padded", "TEXT", _padded, "padded bounds, as in `K=96`"),
-    Figure(
+    count("buffer_bytes", "buffer_bytes", "all buffers on the chip, second sets included", agreed, **_BUFFER),
+    count("pes", "schedule.architecture.noc.pes", "PEs of the mesh", agreed),
+    count("mac_units", "schedule.architecture.macs", "MAC units", agreed),
+    count("macs", "schedule.layer.macs", "MACs of the layer"),
+    count("padding_macs", "schedule.padding_macs", "MACs that padding adds"),
+    text("padded", _padded, "padded bounds, as in `K=96`"),
+    real(
         "mac_utilisation",
-        "REAL",
-        lambda trial: trial.schedule.layer.macs / (trial.latency_cycles * trial.schedule.architecture.macs),
+        _utilisation,
         "MACs a MAC unit and cycle of `latency_cycles`",
         "share",
         mean_by("latency_cycles"),
-        short="utilisation",
-        more_is_better=True,
+        **_USE,
     ),
-    Figure("dram_read_words", "INTEGER", _traffic("dram_read_words"), "into the chip", "words", summed),
-    Figure("dram_write_words", "INTEGER", _traffic("dram_write_words"), "out of the chip", "words", summed),
-    Figure("network_words", "INTEGER", _traffic("mesh_words"), "that leave any node", "words", summed),
-    Figure(
-        "schedule_hash",
-        "TEXT",
-        lambda trial: trial.schedule.content_hash,
-        "of layer, architecture and loops",
-    ),
-    Figure("solver_status", "TEXT", _made("solver_status"), "of a program"),
-    Figure("evaluations", "INTEGER", _search("evaluations"), "of a search: mappings evaluated", total=once),
-    Figure("samples_drawn", "INTEGER", _search("samples_drawn"), "of a search: mappings drawn", total=once),
-    Figure("samples_walked", "INTEGER", _search("samples_walked"), "of a search: mappings walked past", total=once),
-    Figure("samples_valid", "INTEGER", _search("samples_valid"), "of a search: valid ones among them", total=once),
-    Figure("stopped_by", "TEXT", _stopped_by, "why a search ended, or `time` of a program"),
-    Figure(
-        "seconds",
-        "REAL",
-        lambda trial: trial.seconds,
-        "wall time of all stages, without the loading of compiled kernels",
-        "s",
-        once,
-        clock=True,
-    ),
-    Figure(
-        "schedule_seconds",
-        "REAL",
-        lambda trial: trial.schedule_seconds,
-        "wall time of the mapper",
-        "s",
-        once,
-        clock=True,
-    ),
-    Figure(
-        "schedule_cpu_seconds",
-        "REAL",
-        lambda trial: trial.schedule_cpu_seconds,
-        "processor time of the mapper",
-        "s",
-        once,
-        clock=True,
-    ),
-    Figure("solve_seconds", "REAL", _timing("solve_seconds"), "wall time of the solver alone", "s", once, clock=True),
+    count("dram_read_words", "traffic.dram_read_words", "into the chip"),
+    count("dram_write_words", "traffic.dram_write_words", "out of the chip"),
+    count("network_words", "traffic.mesh_words", "that leave any node"),
+    text("schedule_hash", "schedule.content_hash", "of layer, architecture and loops"),
+    text("solver_status", _MADE + "solver_status", "of a program"),
+    count("evaluations", _SEARCH + "evaluations", "of a search: mappings evaluated", once),
+    count("samples_drawn", _SEARCH + "samples_drawn", "of a search: mappings drawn", once),
+    count("samples_walked", _SEARCH + "samples_walked", "of a search: mappings walked past", once),
+    count("samples_valid", _SEARCH + "samples_valid", "of a search: valid ones among them", once),
+    text("stopped_by", _stopped_by, "why a search ended, or `time` of a program"),
+    seconds("seconds", "seconds", "wall time of all stages, without the loading of compiled kernels"),
+    seconds("schedule_seconds", "schedule_seconds", "wall time of the mapper"),
+    seconds("schedule_cpu_seconds", "schedule_cpu_seconds", "processor time of the mapper"),
+    seconds("solve_seconds", "schedule.timing.solve_seconds", "wall time of the solver alone"),
 )
 
 

@@ -19,7 +19,7 @@ from cosa.common.errors import CosaError
 from cosa.common.pool import Pool, completed, opened
 from cosa.common.result_cache import content_key, read_cached, source_digest, write_cached
 from cosa.common.version import version
-from cosa.experiments.figures import ANALYTICAL, Figures, Row, by_name
+from cosa.experiments.figures import ANALYTICAL, Figures, Row, by_name, on_chip_buffer_bytes
 from cosa.mappers.registry import MapperOptions, Run, candidates
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
@@ -123,6 +123,11 @@ class Trial:
     def schedule(self) -> Schedule:
         """The best found."""
         return self.found[0]
+
+    @property
+    def buffer_bytes(self) -> int:
+        """On the chip."""
+        return on_chip_buffer_bytes(self.schedule.architecture)
 
 
 Stage = Callable[[Any], None]

@@ -14,7 +14,19 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cosa.common.files import dump_yaml
-from cosa.experiments.figures import ANALYTICAL, Figure, agreed, by_name, mean_by, once, summed
+from cosa.experiments.figures import (
+    ANALYTICAL,
+    Figure,
+    agreed,
+    by_name,
+    count,
+    mean_by,
+    once,
+    real,
+    seconds,
+    text,
+    unknown,
+)
 from cosa.experiments.pipeline import Outcome, Point, Trial, evaluate, run, schedule
 from cosa.model.arch import Architecture
 from cosa.model.schedule import Schedule
@@ -150,133 +162,66 @@ def _at_least(trial: SimulatedTrial) -> int | None:
     return trial.latency_cycles if trial.result else max(trial.reached_cycles, trial.bound.cycles)
 
 
+def _share(name: str) -> Callable[[SimulatedTrial], float | None]:
+    return _result(lambda result: getattr(result.extrapolation, name) if result.extrapolation else 0.0)
+
+
 def _dram_energy(result: Result) -> float | None:
     energies = [channel.energy_pj.total for channel in result.dram.channels if channel.energy_pj is not None]
     return sum(energies) if len(energies) == len(result.dram.channels) else None
 
 
-def _row_hit_rate(result: Result) -> float | None:
+def _dram_bytes(result: Result) -> int:
+    return sum(channel.bytes for channel in result.dram.channels)
+
+
+def _network_bytes(result: Result) -> int:
+    return sum(load.bytes for load in result.tensors.values())
+
+
+def _row_hits(result: Result) -> float | None:
     channels = result.dram.channels
     accesses = sum(channel.reads + channel.writes for channel in channels)
     return sum(channel.row_hits for channel in channels) / accesses if accesses else None
 
 
-def _share(name: str) -> Callable[[Result], float | None]:
-    return lambda result: getattr(result.extrapolation, name) if result.extrapolation else 0.0
+def _busiest(result: Result) -> float:
+    return max((link.busy_share for link in result.links), default=0.0)
 
+
+def _computing(result: Result) -> float:
+    return sum(pe.computing for pe in result.pes) / len(result.pes) / result.cycles.total
+
+
+_EXTRAPOLATED = "of `simulated_cycles`, what stands for steps of a long schedule that were not simulated; 0 if exact"
+_DRAM_ENERGY = "simulated DRAM, from data sheet currents; not part of the others"
+_OF_BURSTS = mean_by("dram_bytes")
+"""Accesses, each of a burst."""
+_OF_CYCLES = mean_by("simulated_cycles")
+_ONLY: dict[str, Any] = {"simulated": True}
 
 SIMULATED: tuple[Figure, ...] = (
-    Figure(
-        "simulated_cycles",
-        "INTEGER",
-        _result(lambda result: result.cycles.total),
-        "of the simulator",
-        "cycles",
-        summed,
-        simulated=True,
-    ),
-    Figure(
-        "at_least_cycles",
-        "INTEGER",
-        _at_least,
-        "`simulated_cycles`, or what they are not below where a simulation was given up",
-        "cycles",
-        summed,
-        simulated=True,
-    ),
-    Figure(
-        "extrapolated_share",
-        "REAL",
-        _result(_share("extrapolated_share")),
-        "of `simulated_cycles`, what stands for steps of a long schedule that were not simulated; 0 if exact",
-        "share",
-        mean_by("simulated_cycles"),
-        simulated=True,
-    ),
-    Figure(
+    count("simulated_cycles", "result.cycles.total", "of the simulator", **_ONLY),
+    count("at_least_cycles", _at_least, "`simulated_cycles`, or what they are not below if given up", **_ONLY),
+    real("extrapolated_share", _share("extrapolated_share"), _EXTRAPOLATED, "share", _OF_CYCLES, **_ONLY),
+    real(
         "margin_share",
-        "REAL",
-        _result(_share("margin_share")),
-        "estimated margin of extrapolated cycles; 0 if exact",
+        _share("margin_share"),
+        "estimated margin of such cycles; 0 if exact",
         "share",
-        mean_by("simulated_cycles"),
-        simulated=True,
+        _OF_CYCLES,
+        **_ONLY,
     ),
-    Figure("ended", "TEXT", lambda trial: trial.ended, "how the simulation ended", total=agreed, simulated=True),
-    Figure(
-        "dram_energy_pj",
-        "REAL",
-        _result(_dram_energy),
-        "simulated DRAM, from data sheet currents; not part of the others",
-        "pJ",
-        summed,
-        scale=1e6,
-        simulated=True,
-    ),
-    Figure(
-        "dram_bytes",
-        "INTEGER",
-        _result(lambda result: sum(channel.bytes for channel in result.dram.channels)),
-        "whole bursts",
-        "bytes",
-        summed,
-        simulated=True,
-    ),
-    Figure(
-        "network_bytes",
-        "INTEGER",
-        _result(lambda result: sum(load.bytes for load in result.tensors.values())),
-        "payload sent",
-        "bytes",
-        summed,
-        simulated=True,
-    ),
-    Figure(
-        "row_hit_rate",
-        "REAL",
-        _result(_row_hit_rate),
-        "of DRAM accesses",
-        "share",
-        mean_by("dram_bytes"),  # accesses, each of a burst
-        more_is_better=True,
-        simulated=True,
-    ),
-    Figure(
-        "busiest_link_share",
-        "REAL",
-        _result(lambda result: max((link.busy_share for link in result.links), default=0.0)),
-        "of cycles in which the busiest link or port carried a flit",
-        "share",
-        simulated=True,
-    ),
-    Figure(
-        "pe_computing_share",
-        "REAL",
-        _result(lambda result: sum(pe.computing for pe in result.pes) / len(result.pes) / result.cycles.total),
-        "of cycles in which a PE computes, mean of all",
-        "share",
-        mean_by("simulated_cycles"),
-        simulated=True,
-    ),
-    Figure("simulations", "INTEGER", lambda trial: trial.simulations, "of candidates", total=once, simulated=True),
-    Figure(
-        "simulations_skipped",
-        "INTEGER",
-        lambda trial: trial.skipped,
-        "candidates whose bound is no better than the best",
-        total=once,
-        simulated=True,
-    ),
-    Figure(
-        "simulate_seconds",
-        "REAL",
-        lambda trial: trial.simulate_seconds,
-        "wall time of the simulator",
-        "s",
-        once,
-        simulated=True,
-        clock=True,
-    ),
+    text("ended", "ended", "how the simulation ended", total=agreed, **_ONLY),
+    real("dram_energy_pj", _result(_dram_energy), _DRAM_ENERGY, "pJ", scale=1e6, **_ONLY),
+    count("dram_bytes", _result(_dram_bytes), "whole bursts", **_ONLY),
+    count("network_bytes", _result(_network_bytes), "payload sent", **_ONLY),
+    real("row_hit_rate", _result(_row_hits), "of DRAM accesses", "share", _OF_BURSTS, more_is_better=True, **_ONLY),
+    real("busiest_link_share", _result(_busiest), "of cycles in which it carried a flit", "share", unknown, **_ONLY),
+    real("pe_computing_share", _result(_computing), "of cycles in which a PE computes", "share", _OF_CYCLES, **_ONLY),
+    count("simulations", "simulations", "of candidates", once, **_ONLY),
+    count("simulations_skipped", "skipped", "candidates whose bound is no better than the best", once, **_ONLY),
+    seconds("simulate_seconds", "simulate_seconds", "wall time of the simulator", **_ONLY),
 )
 
 FIGURES = by_name((*ANALYTICAL, *SIMULATED))
