@@ -100,13 +100,12 @@ class SweepResult:
         names = dict.fromkeys([*inputs, *FIGURES, *rest])
         return [name for name in names if timing or name not in FIGURES or not FIGURES[name].clock]
 
-    def records(self, *, timing: bool = True) -> Iterator[list[Any]]:
+    def records(self, *, timing: bool = True) -> Iterator[dict[str, Any]]:
         """A flat row for each point; axis values that are lists or mappings are JSON text."""
         for row in self.rows:
-            values = row | {name: _flat(row[name]) for name in ("options", "versions")}
-            values["simulate"] = self.sweep.simulate
-            values |= {name: _flat(row["axes"].get(name)) for name in self.axis_names if name not in FIGURES}
-            yield [values[name] for name in self.columns(timing=timing)]
+            axes = {name: row["axes"].get(name) for name in self.axis_names if name not in FIGURES}
+            values = row | axes | {"simulate": self.sweep.simulate}
+            yield {name: _flat(values[name]) for name in self.columns(timing=timing)}
 
     def frame(self, *, timing: bool = True) -> Any:
         """A pandas DataFrame, a row for each point. Without `timing` the same sweep gives the same frame.
@@ -116,20 +115,18 @@ class SweepResult:
         InputError: pandas is not installed.
         """
         pandas = _package("pandas")
-        columns = self.columns(timing=timing)
-        table = list(zip(*self.records(timing=timing), strict=True))
-        types = {"INTEGER": "Int64", "REAL": "Float64", "TEXT": "string"}
+        rows, types = list(self.records(timing=timing)), {"INTEGER": "Int64", "REAL": "Float64", "TEXT": "string"}
         data = {}
-        for name, values in zip(columns, table, strict=True):
-            kind = types[FIGURES[name].kind] if name in FIGURES else None
-            data[name] = pandas.array(values, dtype=kind) if kind else list(values)
+        for name in self.columns(timing=timing):
+            values = [row[name] for row in rows]
+            data[name] = pandas.array(values, dtype=types[FIGURES[name].kind]) if name in FIGURES else values
         return pandas.DataFrame(data)
 
     def csv_text(self, *, timing: bool = True) -> str:
         """All points as CSV; empty where there is no value."""
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns(timing=timing))
+        writer = csv.DictWriter(text, self.columns(timing=timing), lineterminator="\n")
+        writer.writeheader()
         writer.writerows(self.records(timing=timing))
         return text.getvalue()
 
@@ -138,26 +135,21 @@ class SweepResult:
         write_atomic(path, self.csv_text(timing=timing))
 
     def to_parquet(self, path: str | Path, *, timing: bool = True) -> None:
-        """Write all points as Parquet, with the types of the figures.
+        """Write all points as Parquet, with the types of the figures; values of several types become text.
 
         Raises
         ------
-        InputError: pyarrow is not installed, or the file can't be written.
+        InputError: pandas or pyarrow is not installed, or the file can't be written.
         """
-        pyarrow, parquet = _package("pyarrow"), _package("pyarrow.parquet")
-        types = {"INTEGER": pyarrow.int64(), "REAL": pyarrow.float64(), "TEXT": pyarrow.string()}
-        columns = {}
-        table = list(zip(*self.records(timing=timing), strict=True))
-        for name, values in zip(self.columns(timing=timing), table, strict=True):
-            if name in FIGURES:
-                columns[name] = pyarrow.array(values, type=types[FIGURES[name].kind])
-            elif (kinds := {type(value) for value in values if value is not None}) <= {int, float} or kinds == {bool}:
-                columns[name] = pyarrow.array(values)
-            else:
-                texts = [None if value is None else str(value) for value in values]
-                columns[name] = pyarrow.array(texts, type=pyarrow.string())
+        _package("pyarrow")
+        frame = self.frame(timing=timing)
+        for name in frame.columns:
+            if len({type(value) for value in frame[name] if value is not None} - {int, float}) and name not in FIGURES:
+                frame[name] = [
+                    value if value is None or isinstance(value, bool) else str(value) for value in frame[name]
+                ]
         with whole_file(path) as stream:
-            parquet.write_table(pyarrow.table(columns), stream)
+            frame.to_parquet(stream)
 
     @cached_property
     def configurations(self) -> list[Configuration]:

@@ -7,15 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from cosa.common.errors import FieldError, InputError, nearest_of
 from cosa.common.files import WHOLE, FileModel, Model, read_data
@@ -112,19 +104,6 @@ class Sweep(FileModel):
                 each = ", ".join(f"{name} {length}" for name, length in lengths.items())
                 raise FieldError(f"axes of different length ({each})", path=path, allowed="axes of one length")
         return self
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _explained(cls, data: Any, handler: ModelWrapValidatorHandler[Sweep], info: ValidationInfo) -> Sweep:
-        """In Python, too, a mistake is an `InputError`."""
-        try:
-            return handler(data)
-        except ValidationError as error:
-            if info.mode == "json":  # `from_data` knows the file
-                raise
-            from cosa.common.explain import input_error
-
-            raise input_error(cls, data, error, "Sweep") from None
 
     @classmethod
     def from_file(cls, path: str | Path) -> Sweep:
