@@ -48,10 +48,8 @@ def portfolio(
     Parameters
     ----------
     layer, architecture: as `cosa.schedule` takes them.
-    options: or by name, as `given`: `variants`, objectives to solve, names of `VARIANTS`; `constants` of the network
-        model, in its variants and for the prediction (a file, too); `keep`, how many of the distinct schedules, by
-        predicted cycles, are placed in every way and run; `gap`, `time_limit_seconds`, `seed` of each solve. Rounds end
-        most solves; where time does, another run may find another schedule.
+    options, given: options, or some of them by name (`variants` are names of `VARIANTS`). Rounds end most solves; where
+        time does, another run may find another schedule.
     workers: processes at a time; any number gives the same result.
     progress: called with what is done (``solved`` or ``simulated``), how many are, and of how many.
 

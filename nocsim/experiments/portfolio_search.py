@@ -64,9 +64,6 @@ class SearchOptions(Options):
         return {"gap": PUBLISHED_GAP, "time_limit_seconds": self.time_limit_seconds, "seed": self.seed}
 
 
-RunOutcome = Literal["simulated", "stopped", "skipped"]
-
-
 class Candidate(Model):
     """One placement of one schedule. `outcome`: ``simulated`` to its end; ``stopped`` when it had taken as long as the
     best; ``skipped``, as its bound says that it can't be better."""
@@ -76,8 +73,14 @@ class Candidate(Model):
     placement: str
     predicted_cycles: float
     bound_cycles: int
-    outcome: RunOutcome
-    simulated_cycles: int | None
+    outcome: Literal["simulated", "stopped", "skipped"] = "skipped"
+    simulated_cycles: int | None = None
+
+    @property
+    def rank(self) -> tuple[bool, int, float]:
+        """The best is the least."""
+        cycles = self.simulated_cycles
+        return cycles is None, cycles or self.bound_cycles, self.predicted_cycles
 
 
 class PortfolioResult(FileModel):
@@ -142,14 +145,8 @@ class _Solve(Point):
         return run(Trial(self), (schedule,), {})
 
 
-@dataclass(frozen=True)
-class _Try:
-    """A schedule to run, with what is known of it before."""
-
-    schedule: Schedule
-    variants: tuple[str, ...]
-    predicted_cycles: float
-    bound_cycles: int
+Try = tuple[Schedule, Candidate]
+"""A schedule to run, with what is known of it before."""
 
 
 @dataclass
@@ -159,24 +156,37 @@ class _Runs:
     judge: Judge
     pool: Pool
     progress: Callable[[str, int, int], None] | None
-    best: tuple[_Try, int] | None = None
+    best: Try | None = None
     candidates: list[Candidate] = field(default_factory=list)
 
-    def run(self, tries: Sequence[_Try]) -> None:
+    def before(self, schedule: Schedule, variants: Sequence[str], predicted_cycles: float | None = None) -> Try:
+        """What is known of a schedule; one that is placed otherwise is predicted the same."""
+        from nocsim.experiments.placements import layout
+
+        candidate = Candidate(
+            variants=tuple(variants),
+            schedule_hash=schedule.content_hash,
+            placement=layout(schedule),
+            predicted_cycles=self.judge.predict(schedule) if predicted_cycles is None else predicted_cycles,
+            bound_cycles=self.judge.bound(schedule),
+        )
+        return schedule, candidate
+
+    def run(self, tries: Sequence[Try]) -> None:
         """Simulate in order, wave by wave."""
         for first in range(0, len(tries), WAVE):
-            most = None if self.best is None else self.best[1]
+            most = None if self.best is None else self.best[1].simulated_cycles
             wave = tries[first : first + WAVE]
-            worth = [one for one in wave if most is None or one.bound_cycles < most]
-            found = iter(self.judge.run([one.schedule for one in worth], self.pool, None if most is None else most - 1))
-            for one in wave:
-                if one not in worth:
-                    self._note(one, "skipped", None)
-                    continue
-                cycles = next(found)
-                self._note(one, "stopped" if cycles is None else "simulated", cycles)
-                if cycles is not None and (self.best is None or cycles < self.best[1]):
-                    self.best = one, cycles
+            worth = [chosen for chosen, one in wave if most is None or one.bound_cycles < most]
+            found = iter(self.judge.run(worth, self.pool, None if most is None else most - 1))
+            for chosen, one in wave:
+                if chosen in worth:
+                    cycles = next(found)
+                    outcome = "stopped" if cycles is None else "simulated"
+                    one = one.model_copy(update={"outcome": outcome, "simulated_cycles": cycles})
+                    if cycles is not None and (self.best is None or cycles < (self.best[1].simulated_cycles or 0)):
+                        self.best = chosen, one
+                self.candidates.append(one)
             if self.progress is not None:
                 self.progress("simulated", first + len(wave), len(tries))
 
@@ -185,36 +195,21 @@ class _Runs:
         for _ in range(_POLISH_STEPS):
             assert self.best is not None
             before, known = self.best, {one.schedule_hash for one in self.candidates}
-            found = [one for one in neighbours(before[0].schedule) if one.content_hash not in known]
-            variants = (*dict.fromkeys((*before[0].variants, "polish")),)
-            self.run([_Try(one, variants, self.judge.predict(one), self.judge.bound(one)) for one in found])
+            variants = tuple(dict.fromkeys((*before[1].variants, "polish")))
+            found = [one for one in neighbours(before[0]) if one.content_hash not in known]
+            self.run([self.before(one, variants) for one in found])
             if self.best is before:
                 return
 
-    def ranked(self, tries: Sequence[_Try]) -> list[_Try]:
+    def ranked(self, tries: Sequence[Try]) -> list[Try]:
         """Tries by their cycles; those that did not end come last."""
         cycles = {one.schedule_hash: one.simulated_cycles for one in self.candidates}
 
-        def rank(one: _Try) -> tuple[bool, float]:
-            found = cycles.get(one.schedule.content_hash)
-            return found is None, found or one.predicted_cycles
+        def rank(one: Try) -> tuple[bool, float]:
+            found = cycles.get(one[1].schedule_hash)
+            return found is None, found or one[1].predicted_cycles
 
         return sorted(tries, key=rank)
-
-    def _note(self, one: _Try, outcome: RunOutcome, cycles: int | None) -> None:
-        from nocsim.experiments.placements import layout
-
-        self.candidates.append(
-            Candidate(
-                variants=one.variants,
-                schedule_hash=one.schedule.content_hash,
-                placement=layout(one.schedule),
-                predicted_cycles=one.predicted_cycles,
-                bound_cycles=one.bound_cycles,
-                outcome=outcome,
-                simulated_cycles=cycles,
-            )
-        )
 
 
 def run_portfolio(
@@ -236,6 +231,7 @@ def run_portfolio(
     fine: raises a `SolverError` for an answer that must not be taken.
     """
     from cosa.model.validity import require_room
+    from nocsim.experiments.placements import placements
 
     require_room(layer, architecture)
     names = list(variants)
@@ -258,8 +254,12 @@ def run_portfolio(
         unsolved = {name: unsolved[name] for name in names if name in unsolved}
         if not answers:
             raise SolverError(f"no variant has an answer: {'; '.join(f'{n}: {text}' for n, text in unsolved.items())}")
-        distinct = _distinct(answers, judge)
         runs = _Runs(judge, pool, progress)
+        found: dict[str, list[str]] = {}
+        for name, answer in answers.items():
+            found.setdefault(answer.content_hash, []).append(name)
+        tries = [runs.before(answers[same[0]], same) for same in found.values()]
+        distinct = sorted(tries, key=lambda one: one[1].predicted_cycles)
         # Each schedule as it was solved first: that gives the others a mark to beat.
         if judge.ranks_by_runs:
             runs.run(distinct)
@@ -267,7 +267,13 @@ def run_portfolio(
         else:
             kept = distinct[:keep]
             runs.run(kept)
-        runs.run([one for tries in kept for one in _placed(tries, judge)[1:]])
+        runs.run(
+            [
+                runs.before(placed, one.variants, one.predicted_cycles)
+                for schedule, one in kept
+                for placed in placements(schedule)[1:]
+            ]
+        )
         if judge.neighbours is not None:
             runs.polish(judge.neighbours)
     floors = [x.provenance.machine_bound_cycles for x in answers.values() if x.provenance.machine_bound_cycles]
@@ -292,35 +298,15 @@ def chosen_variants(known: Mapping[str, MapperOptions], names: Sequence[str] | N
     return {name: known[name] for name in known if name in names}
 
 
-def _distinct(answers: dict[str, Schedule], judge: Judge) -> list[_Try]:
-    """Different schedules, the one with the fewest predicted cycles first; bounds are of the machine."""
-    names: dict[str, list[str]] = {}
-    schedules: dict[str, Schedule] = {}
-    for name, answer in answers.items():
-        names.setdefault(answer.content_hash, []).append(name)
-        schedules.setdefault(answer.content_hash, answer)
-    found = [
-        _Try(schedule, tuple(names[key]), judge.predict(schedule), judge.bound(schedule))
-        for key, schedule in schedules.items()
-    ]
-    return sorted(found, key=lambda one: one.predicted_cycles)
-
-
-def _placed(one: _Try, judge: Judge) -> list[_Try]:
-    """A schedule in all its placements, its own first."""
-    from nocsim.experiments.placements import placements
-
-    return [_Try(x, one.variants, one.predicted_cycles, judge.bound(x)) for x in placements(one.schedule)]
-
-
 def _result(
     runs: _Runs, answers: dict[str, Schedule], unsolved: dict[str, str], distinct: int, floor: float | None
 ) -> Portfolio:
     if runs.best is None:
         raise CosaError("no candidate could be run")
-    best, cycles = runs.best
+    schedule, best = runs.best
+    cycles = best.simulated_cycles
+    assert cycles is not None
     outcomes = Counter(one.outcome for one in runs.candidates)
-    schedule = best.schedule
     result = PortfolioResult(
         version=version(),
         layer=schedule.layer.name,
@@ -335,7 +321,7 @@ def _result(
         simulated_cycles=cycles,
         machine_bound_cycles=floor,
         unsolved=unsolved,
-        candidates=tuple(sorted(runs.candidates, key=_rank)),
+        candidates=tuple(sorted(runs.candidates, key=lambda one: one.rank)),
     )
     late = sorted(name for name, x in answers.items() if x.provenance.solver_status == "time_limit")
     notes = [
@@ -362,8 +348,3 @@ def _result(
         notes=tuple(notes),
     )
     return Portfolio(schedule.with_nest(schedule.nest, provenance), result)
-
-
-def _rank(candidate: Candidate) -> tuple[bool, int, float]:
-    cycles = candidate.simulated_cycles
-    return cycles is None, cycles or candidate.bound_cycles, candidate.predicted_cycles

@@ -95,10 +95,7 @@ def published_portfolio(
     ----------
     layer: as `cosa.schedule` takes it.
     architecture: the published machine; without a DRAM its port never waits.
-    options: or by name, as `given`: `variants`, names of `VARIANTS`; `constants` of the prediction; `physical_only`,
-        without schedules that gain from what the generator leaves out; `keep`, how many of the schedules, by replayed
-        cycles, are placed in every way; `gap`, `time_limit_seconds`, `seed` of each solve.
-    workers, progress: as for `nocsim.portfolio`.
+    options, given, workers, progress: as for `nocsim.portfolio`.
 
     Raises
     ------

@@ -11,8 +11,6 @@ import pytest
 
 import nocsim
 from cosa.analytical.traffic import Traffic
-from cosa.mappers import map_layer
-from cosa.mappers.search import Budget
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import Dim, Layer
 from cosa.model.networks import load_network
@@ -313,7 +311,7 @@ def test_a_machine_that_works_in_another_rhythm_after_a_gap() -> None:
 @pytest.mark.parametrize(("layer", "seed"), [("input.40", 0), ("input.15", 2)])
 def test_random_schedules_of_resnet50(layer: str, seed: int) -> None:
     found = next(entry.layer for entry in load_network("resnet50").layers if entry.layer.name == layer)
-    schedule = map_layer("random", found, load_architecture("simba_4x4"), budget=Budget(samples=1), seed=seed)
+    schedule = cosa.schedule(found, "simba_4x4", "random", samples=1, seed=seed)
     exact, extrapolated = nocsim.simulate(schedule, exact=True), nocsim.simulate(schedule)
     assert extrapolated.flows == exact.flows and extrapolated.tensors == exact.tensors
     assert abs(extrapolated.cycles.total / exact.cycles.total - 1) <= 0.005

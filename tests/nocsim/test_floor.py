@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cosa.mappers.machine import map_layer
 
 import nocsim
 from cosa.analytical.batch import MappingBatch
@@ -85,7 +84,7 @@ def test_no_schedule_near_the_least_floor_runs_below_its_own(layer: Layer, simba
 
 @pytest.mark.parametrize("layer", LAYERS[1:3], ids=lambda layer: layer.name)
 def test_no_schedule_of_a_layer_runs_below_the_proven_bound(layer: Layer, simba: Architecture) -> None:
-    best = map_layer(layer, simba, settle_ties=False, rounds=1)
+    best = cosa.schedule(layer, simba, settle_ties=False, rounds=1)
     bound = best.provenance.machine_bound_cycles
     assert bound is not None and bound > 0.5 * simulated_cycles(best)
     model = NetworkModel(layer, simba, constants=LOADS_ONLY)

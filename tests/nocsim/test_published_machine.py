@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cosa.mappers.machine import map_layer
 
 import cosa
 from cosa.analytical.batch import MappingBatch
@@ -156,7 +155,7 @@ def test_program_and_evaluator_have_one_formula(machine: Architecture) -> None:
     """The program's bounds hold for every mapping that keeps to the rules, and are met."""
     for architecture, physical_only in ((machine, True), (without_dram(machine), False)):
         options = {"physical_only": physical_only, "rounds": 3, "settle_ties": False}
-        schedule = map_layer(SMALL, architecture, model="published-machine", **options)
+        schedule = cosa.schedule(SMALL, architecture, model="published-machine", **options)
         made = schedule.provenance
         assert made.bound is not None and made.machine_bound_cycles is not None and made.model_cycles is not None
         assert made.model == "published-machine" and made.gap is not None and made.gap < 0.2
@@ -210,9 +209,9 @@ def test_what_is_not_that_machine_is_refused(machine: Architecture, cosa: Comman
         with pytest.raises(InputError, match=name):
             require_published(layer, architecture)
     with pytest.raises(InputError, match="--constants"):
-        map_layer(SMALL, machine, model="published-machine", constants=Constants())
+        cosa.schedule(SMALL, machine, model="published-machine", constants=Constants())
     with pytest.raises(InputError, match="--constants"):
-        map_layer(SMALL, machine, model="network", constants=PublishedConstants())
+        cosa.schedule(SMALL, machine, model="network", constants=PublishedConstants())
     layer_options = ("--network", "resnet50", "--layer", "3356")
     cosa("schedule", *layer_options, "--any-loops").assert_error("--any-loops", "published-machine")
     cosa("schedule", *layer_options, "--model", "published-machine").assert_error("simba_4x4", "allowed")
