@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import cosa
 import nocsim
 from cosa.analytical.traffic import Traffic
-from cosa.model.arch import Architecture, load_architecture
+from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer
 from cosa.model.networks import load_network
 from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cosa
 import nocsim
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants

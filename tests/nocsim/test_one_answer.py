@@ -62,5 +62,7 @@ def test_the_commands_have_that_default_too(
     )
     assert few.code == 0 and "by random, objective latency, seed 0" in few.out
     assert "2 of 2 unique layers" in few.out
-    nocsim("run", *files[:4], "--samples", "3").assert_error("--samples: an option of random, not of the mapper program")
+    nocsim("run", *files[:4], "--samples", "3").assert_error(
+        "--samples: an option of random, not of the mapper program"
+    )
     nocsim("run", "--schedule", "s.json", "--samples", "3").assert_error("--samples: of layers")

@@ -20,6 +20,7 @@ from cosa.analytical.published_machine import PublishedLoads, require_published
 from cosa.analytical.traffic import Traffic
 from cosa.common.errors import InfeasibleError, InputError
 from cosa.mappers.figures import PublishedModel
+from cosa.mappers.program import ProgramOptions
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import load_network
@@ -208,10 +209,9 @@ def test_what_is_not_that_machine_is_refused(machine: Architecture, cosa: Comman
     ):
         with pytest.raises(InputError, match=name):
             require_published(layer, architecture)
-    with pytest.raises(InputError, match="--constants"):
-        cosa.schedule(SMALL, machine, model="published-machine", constants=Constants())
-    with pytest.raises(InputError, match="--constants"):
-        cosa.schedule(SMALL, machine, model="network", constants=PublishedConstants())
+    for model, constants in (("published-machine", Constants()), ("network", PublishedConstants())):
+        with pytest.raises(InputError, match=r"constants\.kind"):
+            ProgramOptions.of({"model": model, "constants": constants})
     layer_options = ("--network", "resnet50", "--layer", "3356")
     cosa("schedule", *layer_options, "--any-loops").assert_error("--any-loops", "published-machine")
     cosa("schedule", *layer_options, "--model", "published-machine").assert_error("simba_4x4", "allowed")
