@@ -254,14 +254,14 @@ def models(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def test_every_field_is_described() -> None:
-    from nocsim.experiments.network_run import NetworkResult
-
     from cosa.analytical.constants import Constants, PublishedConstants
+    from cosa.experiments.network import NetworkSchedules
     from cosa.mip.objective import Weights
     from cosa.model.constraints import Constraints
     from cosa.model.schedule import Schedule
     from dram.config import DramConfig
     from nocsim.experiments.compare import Comparison
+    from nocsim.experiments.network import NetworkResult
     from nocsim.experiments.portfolio_search import PortfolioResult
     from nocsim.result.result import Result
     from nocsim.traffic.synthetic import TrafficResult
@@ -276,6 +276,7 @@ def test_every_field_is_described() -> None:
             Constraints,
             Weights,
             Result,
+            NetworkSchedules,
             NetworkResult,
             Comparison,
             PortfolioResult,
@@ -327,15 +328,16 @@ def test_every_field_and_figure_of_a_sweep_is_described() -> None:
 
     columns = SweepResult(Sweep(axes={"network": "dlrm"}), []).columns()
     wanted = {*Sweep.model_fields, *SPECIAL_AXES, *FIGURES, *DERIVED, *columns, *sweep_names()}
-    assert sorted(wanted - words_in_code("sweeps")) == []
+    assert sorted(wanted - words_in_code("sweeps", "figures")) == []
     options = {name for mapper in every_mapper() for name in mapper.options.model_fields}
     assert sorted(options - words_in_code("cli")) == []
 
 
-def test_tables_of_options_are_made_from_the_models() -> None:
-    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    with_tables = runpy.run_path(str(ROOT / "scripts" / "option_tables.py"))["with_tables"]
-    assert page == with_tables(page), "run scripts/option_tables.py"
+def test_tables_are_made_from_the_code() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "doc_tables.py"))
+    for name in script["TABLES"]:
+        page = (script["DOCS"] / name).read_text(encoding="utf-8")
+        assert page == script["with_tables"](name, page), "run scripts/doc_tables.py"
 
 
 def test_every_script_is_described() -> None:

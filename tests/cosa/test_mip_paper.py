@@ -166,7 +166,7 @@ def test_weights_files_are_checked(data: dict[str, Any], path: str) -> None:
 def test_levels_that_are_not_there() -> None:
     with pytest.raises(InputError, match="did you mean GlobalBuffer"):
         published(layer(P=4), SIMBA, weights=Weights(levels={"GlobalBufer": 1}))
-    with pytest.raises(InputError, match=r"--order-level.*did you mean InputBuffer"):
+    with pytest.raises(InputError, match=r"order_level.*did you mean InputBuffer"):
         published(layer(P=4), SIMBA, order_level="Inputbuffer")
     with pytest.raises(InputError, match="did you mean paper"):
         published(layer(P=4), SIMBA, formulation="papers")
