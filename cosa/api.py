@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cosa.common.errors import InputError
+from cosa.common.files import FileModel
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import load_network, network_names
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cosa.mappers.registry import MapperOptions
 
 FRONT_POINTS = 5
+FileModelT = TypeVar("FileModelT", bound=FileModel)
 
 
 def schedule(
@@ -36,11 +38,11 @@ def schedule(
     layer: a layer, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
     architecture: an architecture, the name of a packaged one, or the path of an architecture file.
     mapper: what makes the schedule: its options (``ProgramOptions(objective="energy")``), or its name with options
-        beside it. None: ``program``, the mixed-integer program on a model of the machine, with a proven bound; or the
-        mapper that alone knows the `objective`.
+        beside it. None: ``program``, the mixed-integer program on a model of the machine, with a proven bound; or
+        ``published``, where an option or the objective is of that one alone.
     workers: processor cores that a search may use.
-    options: of the mapper, by name; None is "as by default". `docs/reference/mappers.md` has those of every mapper
-        with defaults and ranges; files (`constraints`, `constants`, `weights`) may be given by path. Of the program:
+    options: of the mapper, by name; None is "as by default". `docs/reference/cli.md` has those of every mapper with
+        defaults and ranges; files (`constraints`, `constants`, `weights`) may be given by path. Of the program:
         `objective` (``latency``, ``energy``, ``edp``), `model` (``network``, ``analytical``, ``published-machine``),
         `constraints`, `bypass`, `pad_percent`, `remainders`, `gap`, `time_limit_seconds`, `seed`, `threads` and others.
 
@@ -229,55 +231,53 @@ def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **o
     )
 
 
-def find_layer(layer: Layer | str | Path) -> Layer:
-    """A layer from a model, a file, or ``"network:layer"``.
+def find_layer(layer: Layer | dict[str, Any] | str | Path) -> Layer:
+    """A layer from a model, its data, a file, or ``"network:layer"``.
 
     Raises
     ------
     InputError: no such network, layer or file, or the file is wrong.
     """
-    if isinstance(layer, Layer):
-        return layer.checked()
-    if isinstance(layer, dict):
-        return Layer.from_data(layer, "layer")
-    if not isinstance(layer, str | Path):
-        allowed = "a Layer, its data, the path of a layer file, or network:layer"
-        raise InputError("not a layer", path="layer", value=layer, allowed=allowed)
-    network, colon, name = str(layer).partition(":")
-    if isinstance(layer, str) and network in network_names() and (colon or not Path(layer).exists()):
+    given = _model_or_path(Layer, layer, "layer", "the path of a layer file, or network:layer")
+    if isinstance(given, Layer):
+        return given
+    network, colon, name = str(given).partition(":")
+    if isinstance(given, str) and network in network_names() and (colon or not Path(given).exists()):
         return load_network(network).find(name).layer
-    return Layer.from_file(layer)
+    return Layer.from_file(given)
 
 
-def find_architecture(architecture: Architecture | str | Path) -> Architecture:
-    """An architecture from a model, a packaged name, or a file.
+def find_architecture(architecture: Architecture | dict[str, Any] | str | Path) -> Architecture:
+    """An architecture from a model, its data, a packaged name, or a file.
 
     Raises
     ------
     InputError: no such name or file, or the file is wrong.
     """
-    if isinstance(architecture, Architecture):
-        return architecture.checked()
-    if isinstance(architecture, dict):
-        return Architecture.from_data(architecture, "architecture")
-    if not isinstance(architecture, str | Path):
-        allowed = "an Architecture, its data, a packaged name, or the path of an architecture file"
-        raise InputError("not an architecture", path="architecture", value=architecture, allowed=allowed)
-    return load_architecture(architecture)
+    forms = "a packaged name, or the path of an architecture file"
+    given = _model_or_path(Architecture, architecture, "architecture", forms)
+    return given if isinstance(given, Architecture) else load_architecture(given)
 
 
-def find_schedule(schedule: Schedule | str | Path) -> Schedule:
+def find_schedule(schedule: Schedule | dict[str, Any] | str | Path) -> Schedule:
     """A schedule from a model, its data, or a file.
 
     Raises
     ------
     InputError: no such file, or a field is wrong.
     """
-    if isinstance(schedule, Schedule):
-        return schedule.checked()
-    if isinstance(schedule, dict):
-        return Schedule.from_data(schedule, "schedule")
-    if not isinstance(schedule, str | Path):
-        allowed = "a Schedule, its data, or the path of a schedule file"
-        raise InputError("not a schedule", path="schedule", value=schedule, allowed=allowed)
-    return Schedule.from_file(schedule)
+    given = _model_or_path(Schedule, schedule, "schedule", "or the path of a schedule file")
+    return given if isinstance(given, Schedule) else Schedule.from_file(given)
+
+
+def _model_or_path(kind: type[FileModelT], given: Any, what: str, forms: str) -> FileModelT | str | Path:
+    """A model, validated anew, from itself or its data; a name or path as it is; `forms`: what that may be."""
+    if isinstance(given, kind):
+        return given.checked()
+    if isinstance(given, dict):
+        return kind.from_data(given, what)
+    if isinstance(given, str | Path):
+        return given
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    allowed = f"{article} {kind.__name__}, its data, {forms}"
+    raise InputError(f"not {article} {what}", path=what, value=given, allowed=allowed)

@@ -19,6 +19,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"error_model": "numpy"} | ({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})
 
 
+_DIGEST = sha256().digest_size
+
+
 class _TolerantFile(IndexDataCacheFile):  # type: ignore[misc]  # numba has no types
     """The files of numba's cache: damaged ones (a power loss, a full disk) are as if they were not there.
 
@@ -48,21 +51,15 @@ class _TolerantFile(IndexDataCacheFile):  # type: ignore[misc]  # numba has no t
             super().save(key, data)
 
 
-_DIGEST = 32
-
-
 def kept(function: Function, **options: Any) -> Function:
     """`function` compiled at its first call, the code kept on disk where there is a place for it."""
     try:
         result: Any = njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no place for its cache
         result = njit(**options)(function)
-        return result  # type: ignore[no-any-return]
     cache = getattr(result, "_cache", None)  # a plain function where NUMBA_DISABLE_JIT is set
-    if cache is not None:
-        files = _TolerantFile.__new__(_TolerantFile)
-        files.__dict__.update(cache._cache_file.__dict__)
-        cache._cache_file = files
+    if cache is not None and hasattr(cache, "_cache_file"):
+        cache._cache_file.__class__ = _TolerantFile
     return result  # type: ignore[no-any-return]
 
 

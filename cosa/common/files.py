@@ -50,7 +50,10 @@ class _ModelClass(ModelMetaclass):
     """Calling a model, ``Layer(K=0)``, says what is wrong as reading a file does."""
 
     def __call__(cls, *arguments: Any, **values: Any) -> Any:  # noqa: N805
-        values = _plain_numbers(values)
+        try:
+            return super().__call__(*arguments, **values)
+        except ValidationError:
+            values = _plain_numbers(values)  # only here: searches make thousands of loops a second
         try:
             return super().__call__(*arguments, **values)
         except ValidationError as error:
