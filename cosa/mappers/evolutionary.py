@@ -8,7 +8,6 @@ So tiles need not divide the layer: its bounds are then padded.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,22 +16,13 @@ import numpy.typing as npt
 from cosa.analytical.batch import SPATIAL_AXES, BatchEvaluator, BatchResult
 from cosa.analytical.energy import mac_energy_pj
 from cosa.common.errors import CosaError, InputError
-from cosa.mappers.search import (
-    Budget,
-    Found,
-    Objective,
-    Stop,
-    Task,
-    costs,
-    draws_in_vain,
-    finish,
-    prepare,
-    run_tasks,
-    shares,
-)
+from cosa.mappers.registry import Run
+from cosa.mappers.search import Found, Stop, Task, best_of, costs, draws_in_vain, shares
+from cosa.mappers.search_mappers import EvolutionaryOptions
 from cosa.mappers.space import MapSpace, stream
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Layer
+from cosa.model.objectives import ObjectiveName
 from cosa.model.schedule import Schedule
 
 POPULATION = 256
@@ -51,40 +41,32 @@ Genes = npt.NDArray[np.int64]
 def search(
     layer: Layer,
     architecture: Architecture,
+    options: EvolutionaryOptions,
+    run: Run,
     *,
-    objective: str = "latency",
-    budget: Budget | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    keep_interrupted: bool = False,
-    most: int = 1,
     seeds: Sequence[Schedule] | None = None,
 ) -> list[Schedule]:
-    """The best mappings (`most`) of some populations; a budget of evaluations is shared out evenly among them.
+    """The best mappings (`run.most`) of some populations; a limit of evaluations is shared out evenly among them.
 
     `seeds` are schedules of this layer on this architecture to start from (None: the program's; if it finds none,
     random mappings).
 
     Raises
     ------
-    InputError: there is no such objective, or a seed is of another layer or architecture.
+    InputError: a seed is of another layer or architecture.
     InfeasibleError: no valid mapping was found.
     """
-    started = time.perf_counter()
-    goal = prepare(layer, architecture, objective, workers)
-    budget = budget or Budget()
     notes: tuple[str, ...] = ()
-    spent = 0.0
+    spent_seconds = 0.0
     if seeds is None:
-        seeds, notes = _program(layer, architecture, seed)
-        spent = sum(found.timing.total_seconds for found in seeds if found.timing)
+        seeds, notes = _program(layer, architecture, options.seed)
+        spent_seconds = sum(found.timing.total_seconds for found in seeds if found.timing)
     else:
         _check_seeds(layer, architecture, seeds)
     starts = [_genome(MapSpace.of(BatchEvaluator(layer, architecture), axes_apart=True), found) for found in seeds]
-    limits = shares(budget.evaluations, ISLANDS)
-    tasks = [_task(seed, number, len(limits), limit, starts, goal) for number, limit in enumerate(limits)]
-    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds, spent), most)
-    return finish("evolutionary", layer, architecture, goal, seed, founds, started, keep_interrupted, notes)
+    limits = shares(options.evaluations, ISLANDS)
+    tasks = [_task(options, number, len(limits), limit, starts) for number, limit in enumerate(limits)]
+    return best_of(tasks, layer, architecture, options, run, spent_seconds=spent_seconds, notes=notes)
 
 
 def _check_seeds(layer: Layer, architecture: Architecture, seeds: Sequence[Schedule]) -> None:
@@ -124,15 +106,15 @@ def _genome(space: MapSpace, schedule: Schedule) -> tuple[Genes, Genes]:
 
 
 def _task(
-    seed: int,
+    options: EvolutionaryOptions,
     number: int,
     logical_threads: int,
     most: int | None,
     starts: Sequence[tuple[Genes, Genes]],
-    objective: Objective,
 ) -> Task:
     def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
-        _Island(evaluator, stream(seed, number), logical_threads, most, starts, objective, found).live(stop)
+        state = stream(options.seed, number)
+        _Island(evaluator, state, logical_threads, most, starts, options.objective, found).live(stop)
 
     return task
 
@@ -147,7 +129,7 @@ class _Island:
         logical_threads: int,
         most: int | None,
         starts: Sequence[tuple[Genes, Genes]],
-        objective: Objective,
+        objective: ObjectiveName,
         found: Found,
     ) -> None:
         self.logical_threads = logical_threads

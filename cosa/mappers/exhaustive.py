@@ -6,7 +6,6 @@ order of the loops (around the MACs it does not matter). What a level keeps is f
 
 from __future__ import annotations
 
-import time
 from math import comb, prod
 
 import numpy as np
@@ -14,10 +13,13 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import BatchEvaluator
 from cosa.common.errors import InfeasibleError, InputError, SolverError
-from cosa.mappers.search import Budget, Found, Objective, Stop, Task, costs, finish, prepare, run_tasks
+from cosa.mappers.registry import Run
+from cosa.mappers.search import Found, Stop, Task, costs, run_tasks, schedules_of
+from cosa.mappers.search_mappers import ExhaustiveOptions
 from cosa.mappers.space import MapSpace
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Layer
+from cosa.model.objectives import ObjectiveName
 from cosa.model.schedule import Schedule
 
 MOST_MAPPINGS = 2_000_000
@@ -27,42 +29,29 @@ TILINGS_A_TURN = 100_000
 """Between two looks at the clock."""
 
 
-def search(
-    layer: Layer,
-    architecture: Architecture,
-    *,
-    objective: str = "latency",
-    budget: Budget | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    keep_interrupted: bool = False,
-    most: int = 1,
-) -> list[Schedule]:
-    """The best (`most`) of all valid mappings; `budget.evaluations` is how large the space may be (2 million).
+def search(layer: Layer, architecture: Architecture, options: ExhaustiveOptions, run: Run) -> list[Schedule]:
+    """The best (`run.most`) of all valid mappings; `evaluations` is how large the space may be (2 million).
 
     Raises
     ------
-    InputError: there is no such objective, or the space is larger.
+    InputError: the space is larger.
     InfeasibleError: there is no valid mapping.
     SolverError: time ended the search before there was one, or while the space was being counted.
     """
-    started = time.perf_counter()
-    goal = prepare(layer, architecture, objective, workers)
-    budget = budget or Budget()
-    largest = MOST_MAPPINGS if budget.evaluations is None else budget.evaluations
+    largest = MOST_MAPPINGS if options.evaluations is None else options.evaluations
     space = MapSpace.of(BatchEvaluator(layer, architecture), axes_apart=True)
     tilings = prod(_ways(int(times), len(space.slot_level)) for times in space.primes[:, 2])
     if tilings > max(largest, MOST_TILINGS):
         raise _too_large(layer, architecture, f"more than {float(tilings):.3g} tilings alone", largest)
-    stop = Stop(budget.seconds)
+    stop = Stop(options.time_limit_seconds)
     size = _count(layer, architecture, space, tilings, largest, stop)
     # A logical thread for every way to place the last prime factor.
-    tasks = [_task(parts, goal) for parts in _compositions(space)]
-    founds = run_tasks(tasks, layer, architecture, workers, stop, most)
+    tasks = [_task(parts, options.objective) for parts in _compositions(space)]
+    founds = run_tasks(tasks, layer, architecture, run.workers, stop, run.most)
     if not any(found.pool for found in founds) and any(found.stopped_by == "time" for found in founds):
         raise SolverError(f"{_of(layer, architecture)} {size:,.0f} valid mappings, and time ran out before the first")
     founds[0].tilings = tilings
-    schedules = finish("exhaustive", layer, architecture, goal, seed, founds, started, keep_interrupted)
+    schedules = schedules_of(founds, layer, architecture, options, run)
     provenance = schedules[0].provenance
     if provenance.search is not None and provenance.search.stopped_by == "exhausted":
         proven = provenance.model_copy(update={"bound": provenance.objective_value, "gap": 0.0})
@@ -81,7 +70,7 @@ def _of(layer: Layer, architecture: Architecture) -> str:
 def _too_large(layer: Layer, architecture: Architecture, size: str, most: int) -> InputError:
     return InputError(
         f"{_of(layer, architecture)} {size}, too many to look at every one",
-        allowed=f"a space of at most {most:,} valid mappings (raised by a budget of evaluations)",
+        allowed=f"a space of at most {most:,} valid mappings (raised by evaluations)",
     )
 
 
@@ -140,7 +129,7 @@ def _compositions(space: MapSpace) -> list[npt.NDArray[np.int64]]:
     return starts
 
 
-def _task(parts: npt.NDArray[np.int64], objective: Objective) -> Task:
+def _task(parts: npt.NDArray[np.int64], objective: ObjectiveName) -> Task:
     def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
         from cosa.mappers import kernel
 

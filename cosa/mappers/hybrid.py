@@ -9,91 +9,48 @@ one; here they are passed over together and only counted (`samples_walked`).
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from cosa.analytical.batch import BatchEvaluator
-from cosa.mappers.search import (
-    Budget,
-    Found,
-    Objective,
-    Stop,
-    Task,
-    costs,
-    draws_in_vain,
-    finish,
-    prepare,
-    run_tasks,
-    shares,
-)
+from cosa.mappers.registry import Run
+from cosa.mappers.search import Found, Stop, Task, best_of, costs, draws_in_vain, shares
+from cosa.mappers.search_mappers import HybridOptions
 from cosa.mappers.space import MapSpace, stream
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Layer
 from cosa.model.schedule import Schedule
 
-THREADS = 32
-VICTORY_CONDITION = 500
 TOLERANCE = 0.001
 """Of Timeloop: relative gains up to this are none."""
 MAPPINGS_A_TURN = 256
 DRAWS_A_TURN = 50_000
 
 
-def search(
-    layer: Layer,
-    architecture: Architecture,
-    *,
-    objective: str = "latency",
-    budget: Budget | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    keep_interrupted: bool = False,
-    most: int = 1,
-    logical_threads: int = THREADS,
-    victory_condition: int = VICTORY_CONDITION,
-    as_timeloop: bool = False,
-) -> list[Schedule]:
-    """The best mappings (`most`) that the logical threads find until each has met its victory condition.
+def search(layer: Layer, architecture: Architecture, options: HybridOptions, run: Run) -> list[Schedule]:
+    """The best mappings (`run.most`) that the logical threads find until each has met its victory condition.
 
-    A budget of evaluations is shared out evenly among the threads. With `as_timeloop` they draw as Timeloop's do (all
+    A limit of evaluations is shared out evenly among the threads. With `as_timeloop` they draw as Timeloop's do (all
     the same random numbers, but each a tiling next to that of the thread before it), and a mapping counts as better
     only by 0.1 % or more.
 
     Raises
     ------
-    InputError: there is no such objective.
     InfeasibleError: no valid mapping was found.
     """
-    started = time.perf_counter()
-    options = {"logical_threads": logical_threads, "victory_condition": victory_condition}
-    goal = prepare(layer, architecture, objective, workers, **options)
-    budget = budget or Budget()
-    limits = shares(budget.evaluations, logical_threads)
-    neighbours = logical_threads if as_timeloop else 1
-    tasks = [
-        _task(seed, number, len(limits), limit, victory_condition, goal, neighbours)
-        for number, limit in enumerate(limits)
-    ]
-    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
-    return finish("hybrid", layer, architecture, goal, seed, founds, started, keep_interrupted)
+    limits = shares(options.evaluations, options.logical_threads)
+    tasks = [_task(options, number, len(limits), limit) for number, limit in enumerate(limits)]
+    return best_of(tasks, layer, architecture, options, run)
 
 
-def _task(
-    seed: int,
-    number: int,
-    logical_threads: int,
-    most: int | None,
-    condition: int,
-    objective: Objective,
-    neighbours: int,
-) -> Task:
+def _task(options: HybridOptions, number: int, logical_threads: int, most: int | None) -> Task:
+    condition, neighbours = options.victory_condition, options.logical_threads if options.as_timeloop else 1
+
     def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
         from cosa.mappers import kernel
 
         space, tolerance = MapSpace.of(evaluator), TOLERANCE if neighbours > 1 else 0.0
         slots = len(space.slot_level)
-        state, under_way = stream(seed, 0 if neighbours > 1 else number), np.zeros(1, np.bool_)
+        state, under_way = stream(options.seed, 0 if neighbours > 1 else number), np.zeros(1, np.bool_)
         factors, orders = np.ones((len(DIMS), slots), np.int64), np.zeros((slots, len(DIMS)), np.int64)
         counts, splits = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
         best, since, barren = np.full(2, np.inf), 0, 0
@@ -123,7 +80,7 @@ def _task(
             if filled:
                 taken = filled if most is None else min(filled, most - found.evaluations)
                 result = evaluator.evaluate(batch.first(taken), detail=False)
-                first, second = costs(objective, result)
+                first, second = costs(options.objective, result)
                 used, at, since = kernel.count_victory(first, second, result.fits, best, since, condition, tolerance)
                 found.evaluations += used
                 found.valid += int(result.fits[:used].sum())

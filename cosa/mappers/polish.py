@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import BatchResult, MappingBatch
 from cosa.mappers.neighbours import Neighbourhood, Point, Points
-from cosa.mappers.search import OBJECTIVES, costs
+from cosa.mappers.search import costs
+from cosa.model.objectives import OBJECTIVES
 
 Array = npt.NDArray[Any]
 
@@ -29,7 +30,7 @@ Score = Callable[[BatchResult], tuple[Array, Array]]
 """What to minimise of every mapping, and what settles ties."""
 
 
-SCORES: dict[str, Score] = {objective: partial(costs, objective) for objective in OBJECTIVES}
+SCORES: dict[str, Score] = {name: partial(costs, goal.name) for name, goal in OBJECTIVES.items()}
 
 
 @dataclass(frozen=True)

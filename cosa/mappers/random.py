@@ -8,80 +8,54 @@ little spatial parallelism are valid far more often than others. The published n
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from cosa.analytical.batch import BatchEvaluator
-from cosa.mappers.search import (
-    Budget,
-    Found,
-    Objective,
-    Stop,
-    Task,
-    costs,
-    draws_in_vain,
-    finish,
-    prepare,
-    run_tasks,
-)
+from cosa.mappers.registry import Run
+from cosa.mappers.search import Found, Stop, Task, best_of, costs, draws_in_vain
+from cosa.mappers.search_mappers import SAMPLES, RandomOptions
 from cosa.mappers.space import MapSpace, stream
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule, StoppedBy
 
-SAMPLES = 5
 SAMPLES_A_TURN = 2000
 DRAWS_A_TURN = 20_000
 """Valid mappings, and draws, between two looks at the clock."""
 MOST_TASKS = 256
 
 
-def search(
-    layer: Layer,
-    architecture: Architecture,
-    *,
-    objective: str = "latency",
-    budget: Budget | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    keep_interrupted: bool = False,
-    most: int = 1,
-) -> list[Schedule]:
-    """The best (`most` of them) of `budget.samples` (5) valid mappings drawn at random.
+def search(layer: Layer, architecture: Architecture, options: RandomOptions, run: Run) -> list[Schedule]:
+    """The best (`run.most` of them) of so many valid mappings drawn at random.
 
     Raises
     ------
-    InputError: there is no such objective.
     InfeasibleError: no valid mapping was found.
     """
-    started = time.perf_counter()
-    goal = prepare(layer, architecture, objective, workers)
-    budget = budget or Budget()
-    wanted, reason = _samples(budget)
+    wanted, reason = _samples(options)
     each = max(SAMPLES_A_TURN, -(-wanted // MOST_TASKS))
     sizes = [min(each, wanted - first) for first in range(0, wanted, each)]
-    tasks = [_task(seed, number, len(sizes), size, goal, reason) for number, size in enumerate(sizes)]
-    founds = run_tasks(tasks, layer, architecture, workers, Stop(budget.seconds), most)
-    return finish("random", layer, architecture, goal, seed, founds, started, keep_interrupted)
+    tasks = [_task(options, number, len(sizes), size, reason) for number, size in enumerate(sizes)]
+    return best_of(tasks, layer, architecture, options, run)
 
 
-def _samples(budget: Budget) -> tuple[int, StoppedBy]:
+def _samples(options: RandomOptions) -> tuple[int, StoppedBy]:
     """How many valid mappings, and why the search will have stopped with them."""
-    if budget.samples is None and budget.evaluations is None:
-        # A budget of time alone: as many as come by then.
-        return (SAMPLES, "samples") if budget.seconds is None else (10**9, "samples")
-    if budget.evaluations is not None and (budget.samples is None or budget.evaluations < budget.samples):
-        return budget.evaluations, "evaluations"
-    assert budget.samples is not None
-    return budget.samples, "samples"
+    samples, evaluations = options.samples, options.evaluations
+    if samples is None and evaluations is None:
+        # With a limit of time alone: as many as come by then.
+        return (SAMPLES if options.time_limit_seconds is None else 10**9), "samples"
+    if evaluations is not None and (samples is None or evaluations < samples):
+        return evaluations, "evaluations"
+    assert samples is not None
+    return samples, "samples"
 
 
-def _task(seed: int, number: int, logical_threads: int, samples: int, objective: Objective, reason: StoppedBy) -> Task:
+def _task(options: RandomOptions, number: int, logical_threads: int, samples: int, reason: StoppedBy) -> Task:
     def task(evaluator: BatchEvaluator, stop: Stop, found: Found) -> None:
         from cosa.mappers import kernel
 
-        space, state = MapSpace.of(evaluator), stream(seed, number)
+        space, state = MapSpace.of(evaluator), stream(options.seed, number)
         barren, whole = 0, space.batch(min(SAMPLES_A_TURN, samples))
         while True:
             patience = draws_in_vain(found, logical_threads)
@@ -104,7 +78,7 @@ def _task(seed: int, number: int, logical_threads: int, samples: int, objective:
             valid = int(result.fits.sum())
             found.valid += valid
             barren = 0 if valid else barren + drawn
-            first, second = costs(objective, result)
+            first, second = costs(options.objective, result)
             first[~result.fits] = np.inf
             found.offer(first, second, batch, space.architecture)
             if found.valid >= samples:

@@ -19,7 +19,7 @@ from cosa.common.errors import InputError, nearest_of
 from cosa.common.options import Options, choices_of, flag_of
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
-from cosa.model.schedule import Schedule
+from cosa.model.schedule import Schedule, ScheduleTiming
 
 DEFAULT = "program"
 """Who names no mapper gets this one, everywhere;"""
@@ -234,6 +234,7 @@ def signed(schedule: Schedule, options: MapperOptions, seconds: float | None = N
     require_valid(schedule, "the schedule found")
     made = {"mapper": options.mapper, "options": options.given()}
     changes: dict[str, Any] = {"provenance": schedule.provenance.model_copy(update=made)}
-    if schedule.timing is not None and seconds is not None:
-        changes["timing"] = schedule.timing.model_copy(update={"total_seconds": seconds})
+    if seconds is not None:
+        timing = schedule.timing or ScheduleTiming(total_seconds=seconds)
+        changes["timing"] = timing.model_copy(update={"total_seconds": seconds})
     return schedule.model_copy(update=changes)

@@ -1,4 +1,4 @@
-"""What all searches share: budget, objective, logical threads, the best mapping so far, and why a search stopped.
+"""What all searches share: objective, logical threads, the best mapping so far, and why a search stopped.
 
 A search is a number of logical threads, each with random numbers of its own. Workers take them in turn, so the result
 does not depend on the number of workers. Threads of the operating system do: all the work is compiled code that runs
@@ -12,76 +12,33 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import BatchEvaluator, BatchResult, MappingBatch
-from cosa.common.errors import InfeasibleError, InputError, nearest_of
+from cosa.common.errors import InfeasibleError
 from cosa.mappers.confirm import confirm, figures_of, value_of
+from cosa.mappers.registry import Run
+from cosa.mappers.search_mappers import SearchOptions
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Dim, Layer
-from cosa.model.schedule import Provenance, Schedule, ScheduleLevel, ScheduleTiming, Search, StoppedBy
-from cosa.model.validity import extents, require_room, require_valid
+from cosa.model.objectives import OBJECTIVES, ObjectiveName
+from cosa.model.schedule import Provenance, Schedule, ScheduleLevel, Search, StoppedBy
+from cosa.model.validity import extents
 
 Array = npt.NDArray[Any]
 Cost = tuple[float, float]
 Nest = tuple[ScheduleLevel, ...]
-Objective = Literal["latency", "energy", "edp"]
-OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp")
 MOST_DRAWS_IN_A_ROW = 20_000_000
 """Mappings drawn without a valid one before a search gives up, those of all its logical threads together."""
-MOST_BUDGET = 10**15
 
 
-@dataclass(frozen=True)
-class Budget:
-    """How much a search may do; None: as the mapper's own rule says.
-
-    `samples`: valid mappings (`random`). `evaluations`: mappings evaluated; the same on any machine. `seconds`: of wall
-    time; what is found by then depends on the machine.
-    """
-
-    samples: int | None = None
-    evaluations: int | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("samples", "evaluations", "seconds"):
-            check_budget(f"budget of {name}", getattr(self, name), whole=name != "seconds")
-
-
-def check_budget(source: str, value: float | None, whole: bool) -> None:
-    """InputError if a part of a budget (None: unlimited) is out of range."""
-    kinds = (int, np.integer) if whole else (int, float, np.number)
-    if value is not None and not (isinstance(value, kinds) and 0 < value <= MOST_BUDGET):
-        allowed = f"{'a whole number' if whole else 'seconds'} > 0 and <= {MOST_BUDGET:.0e}".replace("e+", "e")
-        raise InputError("out of range", source=source, value=value, allowed=allowed)
-
-
-def costs(objective: Objective, result: BatchResult) -> tuple[Array, Array]:
-    """What is minimised, and what decides between equals: energy for latency, cycles otherwise."""
-    cycles = result.cycles.astype(np.float64)
-    if objective == "latency":
-        return cycles, result.energy_pj
-    if objective == "energy":
-        return result.energy_pj, cycles
-    return result.energy_pj * cycles, cycles
-
-
-def check_objective(objective: str) -> Objective:
-    """The objective of that name.
-
-    Raises
-    ------
-    InputError: there is none.
-    """
-    for name in OBJECTIVES:
-        if name == objective:
-            return name
-    allowed, nearest = ", ".join(OBJECTIVES), nearest_of(objective, OBJECTIVES)
-    raise InputError("no such objective", source="--objective", value=objective, allowed=allowed, nearest=nearest)
+def costs(objective: ObjectiveName, result: BatchResult) -> tuple[Array, Array]:
+    """What is minimised, and what decides between equals."""
+    goal, cycles = OBJECTIVES[objective], result.cycles.astype(np.float64)
+    return goal.value(cycles, result.energy_pj), goal.ties(cycles, result.energy_pj)
 
 
 class Stop:
@@ -141,6 +98,32 @@ Task = Callable[[BatchEvaluator, Stop, Found], None]
 """One logical thread: works on what it is given until its rule, or `Stop`, ends it."""
 
 
+def best_of(
+    tasks: Sequence[Task],
+    layer: Layer,
+    architecture: Architecture,
+    options: SearchOptions,
+    run: Run,
+    *,
+    spent_seconds: float = 0.0,
+    notes: tuple[str, ...] = (),
+) -> list[Schedule]:
+    """The best schedules (`run.most`) that logical threads find, best first.
+
+    Parameters
+    ----------
+    spent_seconds: of the time limit, before.
+    notes: for `provenance`.
+
+    Raises
+    ------
+    InfeasibleError, KeyboardInterrupt: see `schedules_of`.
+    """
+    stop = Stop(options.time_limit_seconds, spent_seconds)
+    founds = run_tasks(tasks, layer, architecture, run.workers, stop, run.most)
+    return schedules_of(founds, layer, architecture, options, run, notes)
+
+
 def run_tasks(
     tasks: Sequence[Task], layer: Layer, architecture: Architecture, workers: int, stop: Stop, most: int = 1
 ) -> list[Found]:
@@ -197,15 +180,12 @@ _FIRST = ("interrupted", "time", "evaluations")
 """Reasons that end a search early: one logical thread that gives them gives them to the whole search."""
 
 
-def finish(
-    mapper: str,
+def schedules_of(
+    founds: Sequence[Found],
     layer: Layer,
     architecture: Architecture,
-    objective: Objective,
-    seed: int,
-    founds: Sequence[Found],
-    started: float,
-    keep_interrupted: bool,
+    options: SearchOptions,
+    run: Run,
     notes: tuple[str, ...] = (),
 ) -> list[Schedule]:
     """The schedules of the best that logical threads have found, best first, earlier threads first among equals.
@@ -220,14 +200,14 @@ def finish(
     # What a logical thread without a mapping says is the answer only if none has one.
     reasons = [found.stopped_by for found in sorted(founds, key=lambda found: not found.pool)]
     stopped_by = next((reason for reason in _FIRST if reason in reasons), reasons[0])
-    if stopped_by == "interrupted" and not keep_interrupted:
+    if stopped_by == "interrupted" and not run.keep_interrupted:
         raise KeyboardInterrupt
     pool: dict[Cost, Nest] = {}
     for cost, nest in sorted((entry for found in founds for entry in found.pool), key=lambda entry: entry[0]):
         pool.setdefault(cost, nest)
     drawn = sum(found.drawn for found in founds)
     if not pool:
-        raise InfeasibleError(_none_found(mapper, layer, architecture, drawn, stopped_by))
+        raise InfeasibleError(_none_found(options.mapper, layer, architecture, drawn, stopped_by))
     walked = sum(found.walked for found in founds)
     search = Search(
         stopped_by=stopped_by,
@@ -238,20 +218,18 @@ def finish(
         tilings=sum(found.tilings for found in founds) or None,
         logical_threads=len(founds),
     )
-    timing = ScheduleTiming(total_seconds=time.perf_counter() - started)
-    schedules = []
-    for cost, nest in list(pool.items())[: founds[0].most]:
+    objective, schedules = options.objective, []
+    for cost, nest in list(pool.items())[: run.most]:
         provenance = Provenance(
-            mapper=mapper,
+            mapper=options.mapper,
             version=version(),
             objective=objective,
-            seed=seed,
+            seed=getattr(options, "seed", 0),
             objective_value=cost[0],
             search=search,
             notes=notes,
         )
-        schedule = Schedule.make(layer, architecture, nest, provenance, timing, _padding(layer, nest))
-        require_valid(schedule, f"the schedule found by {mapper}")
+        schedule = Schedule.make(layer, architecture, nest, provenance, padded=_padding(layer, nest))
         schedules.append(confirm(schedule, {objective: (cost[0], value_of(objective, *figures_of(schedule)))}))
     return schedules
 
@@ -284,18 +262,3 @@ def draws_in_vain(found: Found, logical_threads: int) -> int:
     One that has had none at all has its share of those that the whole search may draw in vain.
     """
     return MOST_DRAWS_IN_A_ROW if found.valid else -(-MOST_DRAWS_IN_A_ROW // logical_threads)
-
-
-def prepare(layer: Layer, architecture: Architecture, objective: str, workers: int, **counts: int) -> Objective:
-    """Check what every search is given; `counts` are options of its own, by name, that must be 1 at least.
-
-    Raises
-    ------
-    InputError: no such objective, no workers, or an option out of range.
-    InfeasibleError: the layer fits nowhere on the architecture.
-    """
-    for name, count in (("--workers", workers), *counts.items()):
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise InputError("out of range", source=name, value=count, allowed="a whole number >= 1")
-    require_room(layer, architecture)
-    return check_objective(objective)

@@ -12,6 +12,9 @@ from cosa.model.layer import Layer
 from cosa.model.objectives import ObjectiveName
 from cosa.model.schedule import Schedule
 
+SAMPLES = 5
+"""Valid mappings that `random` draws if nothing else is said."""
+
 
 class SearchOptions(MapperOptions):
     """Of every search: what is minimised, analytically in Timeloop's convention, and how much it may do."""
@@ -26,7 +29,7 @@ class SearchOptions(MapperOptions):
 class RandomOptions(SearchOptions):
     """Of the random search: the best of so many valid mappings."""
 
-    samples: Count | None = option(None, "Valid mappings to draw; without a limit of any kind 5.")
+    samples: Count | None = option(None, f"Valid mappings to draw; without a limit of any kind {SAMPLES}.")
     seed: Seed = option(0, "Seed of the search.")
 
 
@@ -51,21 +54,10 @@ class ExhaustiveOptions(SearchOptions):
 
 def _run(module: str) -> Any:
     def run(layer: Layer, architecture: Architecture, options: SearchOptions, how: Run) -> list[Schedule]:
-        from cosa.mappers.search import Budget
+        from cosa.model.validity import require_room
 
-        values = {name: getattr(options, name) for name in type(options).model_fields}
-        seconds = values.pop("time_limit_seconds")
-        budget = Budget(values.pop("samples", None), values.pop("evaluations"), seconds)
-        search = import_module(f"cosa.mappers.{module}").search
-        found: list[Schedule] = search(
-            layer,
-            architecture,
-            budget=budget,
-            workers=how.workers,
-            keep_interrupted=how.keep_interrupted,
-            most=how.most,
-            **values,
-        )
+        require_room(layer, architecture)
+        found: list[Schedule] = import_module(f"cosa.mappers.{module}").search(layer, architecture, options, how)
         return found
 
     return run

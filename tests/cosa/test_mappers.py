@@ -19,7 +19,8 @@ from cosa.mappers import kernel
 from cosa.mappers.broken import broken_shares
 from cosa.mappers.evolutionary import search
 from cosa.mappers.registry import Run, candidates, every_mapper, options_of
-from cosa.mappers.search import Budget, Found, Stop, draws_in_vain, run_tasks, shares
+from cosa.mappers.search import Found, Stop, draws_in_vain, run_tasks, shares
+from cosa.mappers.search_mappers import EvolutionaryOptions
 from cosa.mappers.space import MapSpace, stream
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Layer
@@ -68,8 +69,7 @@ def mapped(
     **options: Any,
 ) -> Schedule:
     if seeds is not None:
-        evaluations = options.pop("evaluations", None)
-        return search(layer, architecture, seeds=seeds, budget=Budget(evaluations=evaluations), workers=workers)[0]
+        return search(layer, architecture, EvolutionaryOptions(**options), Run(workers=workers), seeds=seeds)[0]
     run = Run(workers=workers, keep_interrupted=keep_interrupted)
     return candidates(layer, architecture, options_of(mapper, options), run)[0]
 
