@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from cosa.analytical.constants import Constants, PublishedConstants
 from cosa.analytical.network_batch import has_one_buffer
 from cosa.common.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers.certified import Search
@@ -215,22 +214,15 @@ def _model(
     ------
     InputError: the constants are of another one, or the machine is not one that it knows.
     """
-    name, constants, bypass = options.model, options.constants, options.bypass
-    if name is None:
-        name = "network" if has_one_buffer(architecture) else "analytical"
-    elif name != "analytical":
+    if options.model is None:
+        options = options.with_(model="network" if has_one_buffer(architecture) else "analytical")
+    elif options.model != "analytical":
         architecture.require_noc()
-    if name == "analytical":
-        if constants is not None:
-            message = "the architecture has no mesh, so the model is analytical"
-            raise InputError(message, path="constants", value=constants.kind, allowed="none with the model analytical")
-        return AnalyticalModel(layer, architecture, bounds, rules, bypass)
-    if name == "network":
-        if isinstance(constants, PublishedConstants):
-            allowed = "weights of the model network"
-            raise InputError("of another model", path="constants.kind", value=constants.kind, allowed=allowed)
-        return NetworkModel(layer, architecture, bounds, constants=constants, rules=rules, bypass=bypass)
-    assert not isinstance(constants, Constants)
+    constants: Any = options.constants  # of this model: the options see to it
+    if options.model == "analytical":
+        return AnalyticalModel(layer, architecture, bounds, rules, options.bypass)
+    if options.model == "network":
+        return NetworkModel(layer, architecture, bounds, constants=constants, rules=rules, bypass=options.bypass)
     return PublishedModel(
         layer, architecture, bounds, constants=constants, rules=rules, physical_only=options.physical_only
     )

@@ -174,11 +174,16 @@ def options_of(mapper: str | None, given: Mapping[str, Any], flags: bool = False
     return found.options.of(values)
 
 
+def owners_of(option: str) -> list[str]:
+    """The mappers that have an option."""
+    return [one.name for one in every_mapper() if option in one.options.model_fields]
+
+
 def _require_option(mapper: Mapper, name: str, value: Any, flags: bool) -> None:
     fields = mapper.options.model_fields
     if name in fields:
         return
-    owners = [one.name for one in every_mapper() if name in one.options.model_fields]
+    owners = owners_of(name)
     shown = {one: flag_of(one, field) if flags else one for one, field in fields.items()}
     near = None if owners else nearest_of(name, list(fields))
     raise InputError(

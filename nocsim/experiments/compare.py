@@ -14,7 +14,7 @@ from cosa.common.files import FileModel, Model
 from cosa.common.version import version
 from cosa.experiments.figures import Row
 from cosa.experiments.pipeline import run_points
-from cosa.mappers.registry import MapperOptions, every_mapper, find_mapper, options_of
+from cosa.mappers.registry import MapperOptions, every_mapper, find_mapper, options_of, owners_of
 from cosa.model.arch import Architecture
 from cosa.model.networks import NetworkLayer
 from nocsim.experiments.pipeline import FIGURES, SimulatedPoint
@@ -113,8 +113,8 @@ def read_entries(names: Sequence[str], given: Mapping[str, Any] | None = None) -
         found.append(Entry(text, checked.with_(**{n: v for n, v in options.items() if n not in own_options})))
     for name, value in left.items():
         if name != "objective":
-            owners = [one.name for one in every_mapper() if name in one.options.model_fields]
-            raise InputError("has no effect here", path=name, value=value, allowed=f"with {' or '.join(owners)}")
+            allowed = f"with {' or '.join(owners_of(name))}"
+            raise InputError("has no effect here", path=name, value=value, allowed=allowed)
     return found
 
 
