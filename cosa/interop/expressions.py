@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cosa.common.expressions import ARITHMETIC, Language, NotAnExpressionError, read
 from cosa.interop.places import Where
 
-BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": math.ceil,
     "floor": math.floor,
@@ -43,38 +35,30 @@ def evaluate(value: Any, names: Mapping[str, Any], where: Where, depth: int = 0)
     if depth > _MAX_DEPTH or len(value) > _MAX_LENGTH:
         raise where.error("an expression that refers to itself, or is too long", value=value)
     try:
-        tree = ast.parse(value.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = read(value, _MAX_LENGTH)
+    except NotAnExpressionError:
         raise where.error(
             "neither a number nor an expression", value=value, allowed="such as 64, or 2 * depth"
         ) from None
+
+    def named(name: str) -> Any:
+        if name not in names:
+            raise where.error(f"no attribute or variable {name!r}", value=value)
+        found = evaluate(names[name], names, where, depth + 1)
+        if found is None:
+            raise TypeError(f"{name} has no value")
+        return found
+
+    def power(left: Any, right: Any) -> Any:
+        if abs(left) > 2**32 or abs(right) > 64:
+            raise where.error("a power too large to compute", value=value)
+        return left**right
+
     try:
-        result = _value(tree, names, where, value, depth)
+        result = Language(named, {**ARITHMETIC, ast.Pow: power}, _FUNCTIONS).value(tree)
+    except NotAnExpressionError:
+        allowed = f"numbers, attribute names, + - * / // % **, {', '.join(sorted(_FUNCTIONS))}"
+        raise where.error("an expression that cannot be read", value=value, allowed=allowed) from None
     except (ArithmeticError, TypeError, ValueError) as error:
         raise where.error(f"cannot be computed ({error})", value=value) from None
     return int(result) if isinstance(result, float) and result.is_integer() else result
-
-
-def _value(node: ast.expr, names: Mapping[str, Any], where: Where, text: str, depth: int) -> Any:
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return node.value
-    if isinstance(node, ast.Name):
-        if node.id not in names:
-            raise where.error(f"no attribute or variable {node.id!r}", value=text)
-        return evaluate(names[node.id], names, where, depth + 1)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand, names, where, text, depth)
-    if isinstance(node, ast.BinOp):
-        left, right = (_value(side, names, where, text, depth) for side in (node.left, node.right))
-        if isinstance(node.op, ast.Pow):
-            if abs(left) > 2**32 or abs(right) > 64:
-                raise where.error("a power too large to compute", value=text)
-            return left**right
-        if type(node.op) in BINARY:
-            return BINARY[type(node.op)](left, right)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        function = _FUNCTIONS.get(node.func.id)
-        if function is not None:
-            return function(*(_value(argument, names, where, text, depth) for argument in node.args))
-    allowed = f"numbers, attribute names, + - * / // % **, {', '.join(sorted(_FUNCTIONS))}"
-    raise where.error("an expression that cannot be read", value=text, allowed=allowed)
