@@ -243,8 +243,8 @@ class Mesh:
         return bool(self._blocked_sources().any())
 
     def describe_stall(self) -> str:
-        """One line for each waiting message: the links it holds and what it waits for."""
-        return describe(self._state, self.reservation_flits)
+        """One line for each waiting flit or packet (numbered as messages): the links it holds and what it waits for."""
+        return describe(self._state)
 
     def link_flits(self) -> npt.NDArray[np.int64]:
         """Flits that crossed each link so far, shape (n_links,); names: ``topology.link_names()``."""

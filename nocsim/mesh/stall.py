@@ -13,33 +13,19 @@ from nocsim.mesh.state import MeshState
 from nocsim.mesh.topology import Port
 
 
-def describe(state: MeshState, reservation_flits: int) -> str:
-    """One line for each message that is queued first or in flight: the links it holds and what it waits for."""
-    link = state.link.reshape(-1, 1 << k.LINK_SHIFT)
-    holders = _holders(state)
-    holds: dict[int, list[str]] = defaultdict(list)
-    for output, message in holders.items():
-        holds[message].append(state.topology.link_name(output))
-
-    waits: dict[int, list[str]] = defaultdict(list)
-    for source in np.flatnonzero(state.plane(k.IREG)).tolist():
-        flit = state.ring_flit(source, int(link[source, k.READ]))
-        reasons = _reasons(state, source, flit, holders, reservation_flits)
-        kind = "head" if flit & k.HEAD_BIT else "body"
-        place = f"{kind} flit at r{link[source, k.ROUTER]} (from {state.topology.link_name(source)})"
-        waits[_message(state, flit >> k.SLOT_OF_FLIT_SHIFT)].append(f"{place} waits for {', '.join(reasons)}")
+def describe(state: MeshState) -> str:
+    """One line for each flit that waits, and for each packet that is held back at its source."""
+    waits = [wait for row in _waits(state, for_sources=True).values() for wait in row]
+    lines = [f"cycle {state.head[k.CYCLE]}: {state.head[k.N_FLITS]} flits in the mesh", *map(str, waits)]
+    held = _held_links(state)
     active, sender_full = state.plane(k.ACTIVE), state.plane(k.SND)
     for source in np.flatnonzero(state.queues[::2] >= 0).tolist():
-        message = _message(state, int(state.queues[2 * source]))
-        if not active[source]:
-            waits[message].append(f"source waits for a token at {state.topology.link_name(source)}")
-        elif sender_full[source]:
-            waits[message].append(f"source waits for {state.topology.link_name(source)} (busy)")
-
-    lines = [f"cycle {state.head[k.CYCLE]}: {state.head[k.N_FLITS]} flits in the mesh"]
-    for message in sorted(holds.keys() | waits.keys()):
-        held = f"holds {', '.join(holds[message])}" if holds[message] else "holds no link"
-        lines.append("; ".join([f"message {message} {held}", *waits[message]]))
+        if active[source] and not sender_full[source]:
+            continue
+        packet = _message(state, int(state.queues[2 * source]))
+        holds, name = ", ".join(held[packet]) or "no link", state.topology.link_name(source)
+        what = f"{name}, which is busy" if active[source] else f"a token at {name}"
+        lines.append(f"packet {packet} holds {holds}; its source waits for {what}")
     return "\n".join(lines)
 
 
@@ -140,18 +126,18 @@ def find_deadlock(state: MeshState) -> Deadlock:
     return Deadlock(int(head[k.LAST_MOVE]), int(head[k.N_FLITS]), len(packets), tuple(found))
 
 
-def _waits(state: MeshState) -> dict[int, dict[Wait, int | None]]:
-    """For each input register with a flit what it waits for, and the register that must move first (None: none can)."""
+def _waits(state: MeshState, for_sources: bool = False) -> dict[int, dict[Wait, int | None]]:
+    """For each input register with a flit what it waits for, and the register that must move first (None: none can).
+
+    `for_sources`: also waits that end when a source has a token for its next flit; no register must move for these.
+    """
     registers = np.flatnonzero(state.plane(k.IREG)).tolist()
     flits = {register: state.ring_flit(register, _read(state, register)) for register in registers}
     packet_of = {register: _message(state, flit >> k.SLOT_OF_FLIT_SHIFT) for register, flit in flits.items()}
     of_packet: dict[int, list[int]] = defaultdict(list)
     for register, packet in packet_of.items():
         of_packet[packet].append(register)
-    holders = _holders(state)
-    holds: dict[int, list[str]] = defaultdict(list)
-    for output, packet in holders.items():
-        holds[packet].append(state.topology.link_name(output))
+    holders, holds = _holders(state), _held_links(state)
     never = state.head[k.ROOM_ANY] == 0
 
     waits: dict[int, dict[Wait, int | None]] = {}
@@ -167,7 +153,7 @@ def _waits(state: MeshState) -> dict[int, dict[Wait, int | None]]:
                 reason = "held"
                 behind = [r for r in of_packet[holders[output]] if _leads_to(state, flits[r], r, output)]
                 blocker = behind[-1] if behind else None
-                if blocker is None:
+                if blocker is None and not for_sources:
                     continue  # its next flit waits at its source, for a token
             else:
                 reason = "room" if is_head and _is_tree(state, flit, router) else "full"
@@ -180,7 +166,7 @@ def _waits(state: MeshState) -> dict[int, dict[Wait, int | None]]:
                 is_head=is_head,
                 output=state.topology.link_name(output),
                 reason=reason,
-                blocker=None if blocker is None else packet_of[blocker],
+                blocker=holders[output] if reason == "held" else None if blocker is None else packet_of[blocker],
                 holds=tuple(holds[packet_of[register]]),
             )
             row[wait] = blocker
@@ -273,19 +259,9 @@ def _holders(state: MeshState) -> dict[int, int]:
     return holders
 
 
-def _reasons(state: MeshState, source: int, flit: int, holders: dict[int, int], reservation_flits: int) -> list[str]:
-    """What keeps the flit in an input register from its outputs, one text for each output."""
-    router = int(state.link[(source << k.LINK_SHIFT) + k.ROUTER])
-    is_head, is_tree = bool(flit & k.HEAD_BIT), _is_tree(state, flit, router)
-    reasons = []
-    for output, ready in _wanted(state, flit, router):
-        name = state.topology.link_name(output)
-        if ready:
-            reasons.append(f"{name} (free)")
-        elif is_head and output in holders:
-            reasons.append(f"{name} (held by message {holders[output]})")
-        elif is_head and is_tree:
-            reasons.append(f"{name} (fewer than {reservation_flits} places free)")
-        else:
-            reasons.append(f"{name} (FIFO full)")
-    return reasons
+def _held_links(state: MeshState) -> dict[int, list[str]]:
+    """Names of the links that each message holds."""
+    holds: dict[int, list[str]] = defaultdict(list)
+    for output, message in _holders(state).items():
+        holds[message].append(state.topology.link_name(output))
+    return holds

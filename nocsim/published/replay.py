@@ -132,7 +132,7 @@ class TransactionReplay:
                 cycle = int(self._mesh.head[CYCLE])
                 raise SimulationError(f"{left} transactions wait for each other at cycle {cycle}")
             if reason == k.DEADLOCK:
-                raise SimulationError(f"deadlock in the mesh: {describe(self._mesh, _RESERVATION_FLITS)}")
+                raise SimulationError(f"deadlock in the mesh: {describe(self._mesh)}")
         return self._result()
 
     def _step(self, until_cycle: int) -> int:

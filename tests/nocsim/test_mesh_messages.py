@@ -131,10 +131,9 @@ def test_a_held_path_blocks_others_and_single_flits_are_heads_and_tails() -> Non
     mesh.run(300)
     assert mesh.stalled
     text = mesh.describe_stall()
-    assert f"message {holder} holds r0->r1, r1->r2, r2->local2; source waits for a token at local0->r0" in text
-    assert f"message {blocked} holds no link; head flit at r1 (from local1->r1)" in text
-    assert f"waits for r1->r2 (held by message {holder})" in text
-    assert f"message {single} holds no link; source waits for a token" in text
+    assert f"packet {holder} holds r0->r1, r1->r2, r2->local2; its source waits for a token at local0->r0" in text
+    assert f"packet {blocked} holds no link; its head flit at r1 waits for r1->r2: held by packet {holder}" in text
+    assert f"packet {single} holds no link; its source waits for a token" in text
     mesh.release(single)
     mesh.release(holder)
     assert [r for r in drain(mesh) if r[0] == DELIVERED][-1][1] == blocked
@@ -148,8 +147,8 @@ def test_a_deadlock_is_seen_and_skipped() -> None:
     assert mesh.run(10**16) == 10**16
     assert time.process_time() - started < 5
     assert mesh.stalled and not mesh.idle and not mesh.waiting_for_tokens
-    assert f"message {message}" in mesh.describe_stall()
-    assert "fewer than 5 places free" in mesh.describe_stall()
+    assert f"packet {message} holds" in mesh.describe_stall()
+    assert "its FIFO never has the room that a multicast needs" in mesh.describe_stall()
     other = mesh.submit(3, 1, 1, 1)
     mesh.run(10**17)
     assert mesh.take_reports() == [(SENT, other, -1, 10**16)]
