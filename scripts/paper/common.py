@@ -83,15 +83,15 @@ class Mapper:
 RANDOM = Mapper("random", RandomOptions())
 HYBRID = Mapper("hybrid", HybridOptions())
 HYBRID_AS_TIMELOOP = Mapper("hybrid as Timeloop", HybridOptions(as_timeloop=True))
-COSA = Mapper("cosa", PublishedOptions())
+PUBLISHED = Mapper("published", PublishedOptions())
 FASTEST = Mapper("any fastest", ProgramOptions(model="analytical", settle_ties=False))
 """The machine program's latency alone: proven within 1 %, which of the fastest is left open."""
 
 
-def certified(plan: Plan, objective: ObjectiveName, model: Any) -> Mapper:
+def program_of(plan: Plan, objective: ObjectiveName, model: Any) -> Mapper:
     """The machine program, which knows how far from its optimum it is at most."""
     options = ProgramOptions(objective=objective, model=model, time_limit_seconds=plan.program_seconds)
-    return Mapper("certified", options)
+    return Mapper("program", options)
 
 
 def random_of(plan: Plan) -> Mapper:
@@ -117,7 +117,7 @@ class PaperPoint(SimulatedPoint):
 def warm_up() -> None:
     """Load everything once in a process."""
     layer, architecture = Layer(name="warm", R=1, S=1, P=2, Q=1, C=2, K=2, N=1), find_architecture("simba_4x4")
-    for mapper in (RANDOM, HYBRID, COSA, FASTEST, Mapper("certified", ProgramOptions(model="analytical"))):
+    for mapper in (RANDOM, HYBRID, PUBLISHED, FASTEST, Mapper("program", ProgramOptions(model="analytical"))):
         candidates(layer, architecture, mapper.options)
 
 
@@ -185,9 +185,9 @@ def schedule_of(plan: Plan, layer: Layer, architecture: str, mapper: Mapper) -> 
 # tables
 
 
-def published(figure: str) -> dict[str, float]:
+def of_paper(figure: str) -> dict[str, float]:
     """The paper's values of a table or figure, by quantity."""
-    with (HERE / "published.csv").open(encoding="utf-8") as file:
+    with (HERE / "paper.csv").open(encoding="utf-8") as file:
         return {row["quantity"]: float(row["value"]) for row in csv.DictReader(file) if row["figure"] == figure}
 
 
@@ -230,19 +230,19 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def compare(plan: Plan, figure: str, ours: Mapping[str, float], layers: Mapping[str, int] | None = None) -> None:
     """Write and print ours beside the published values; `layers`: how many are in a value, by quantity."""
-    theirs = published(figure)
+    theirs = of_paper(figure)
     counts = layers or {}
     rows = [
-        {"quantity": name, "published": theirs.get(name), "ours": value, "layers": counts.get(name)}
+        {"quantity": name, "paper": theirs.get(name), "ours": value, "layers": counts.get(name)}
         for name, value in ours.items()
     ]
     missing = sorted(set(theirs) - set(ours))
-    rows += [{"quantity": name, "published": theirs[name], "ours": None, "layers": None} for name in missing]
+    rows += [{"quantity": name, "paper": theirs[name], "ours": None, "layers": None} for name in missing]
     write_csv(plan.out / f"{figure}.csv", rows)
     print(f"{figure}: load average {os.getloadavg()[0]:.1f} at the end")
-    print(f"{'':56}{'published':>12}{'ours':>12}{'layers':>8}")
+    print(f"{'':56}{'paper':>12}{'ours':>12}{'layers':>8}")
     for row in rows:
-        print(f"{row['quantity']:56}{_cell(row['published']):>12}{_cell(row['ours']):>12}{row['layers'] or '':>8}")
+        print(f"{row['quantity']:56}{_cell(row['paper']):>12}{_cell(row['ours']):>12}{row['layers'] or '':>8}")
 
 
 def _cell(value: float | None) -> str:
@@ -252,7 +252,7 @@ def _cell(value: float | None) -> str:
 
 
 def speed_ups(
-    rows: Sequence[Mapping[str, Any]], value: str, prefix: str = "", mappers: Sequence[str] = ("cosa", "certified")
+    rows: Sequence[Mapping[str, Any]], value: str, prefix: str = "", mappers: Sequence[str] = ("published", "program")
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Means of all networks by quantity, and the layers in each: the mappers over every baseline in the rows."""
     ours, counts = {}, {}
@@ -266,7 +266,7 @@ def speed_ups(
     return ours, counts
 
 
-def certificates(rows: Sequence[Mapping[str, Any]], prefix: str = "", mapper: str = "certified") -> dict[str, float]:
+def certificates(rows: Sequence[Mapping[str, Any]], prefix: str = "", mapper: str = "program") -> dict[str, float]:
     """How many of a mapper's answers have a proven gap of at most 1 %, of how many, and the largest gap, %."""
     gaps = [row["gap"] for row in rows if row["entry"] == mapper and "gap" in row]
     proven = [gap for gap in gaps if gap is not None]
@@ -287,7 +287,7 @@ def start(work: Callable[[Plan], None], text: str | None) -> int:
     parser.add_argument("--layers", help="NETWORK:LAYER,... instead of the four networks")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seeds", type=int, help="draws of the random mapper (5; quick: 2)")
-    parser.add_argument("--program-seconds", type=float, help="limit of a certified program (20; quick: 6)")
+    parser.add_argument("--program-seconds", type=float, help="limit of a program (20; quick: 6)")
     parser.add_argument("--simulation-seconds", type=float, help="limit of a simulation (15)")
     parser.add_argument("--samples", type=int, help="valid mappings of figure 1 (40000; quick: 4000)")
     options = parser.parse_args()

@@ -9,14 +9,14 @@ from __future__ import annotations
 import sys
 
 from common import (
-    COSA,
     HYBRID,
+    PUBLISHED,
     Plan,
     certificates,
-    certified,
     compare,
     layer_of,
     measure,
+    program_of,
     random_of,
     schedule_of,
     speed_ups,
@@ -31,7 +31,7 @@ LAYER, ARCHITECTURE = "resnet50:input.138", "simba_4x4"
 
 
 def work(plan: Plan) -> None:
-    mappers = [random_of(plan), HYBRID, COSA, certified(plan, "latency", "analytical")]
+    mappers = [random_of(plan), HYBRID, PUBLISHED, program_of(plan, "latency", "analytical")]
     layers = layer_of(LAYER)
     rows = measure(plan, ARCHITECTURE, mappers, simulate=True, layers=layers)
     write_csv(plan.out / "figure8_layers.csv", rows)

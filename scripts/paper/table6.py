@@ -1,16 +1,16 @@
 """Table VI: time to solution, samples and evaluations a layer; and the hybrid with 32 K valid schedules.
 
 Seconds are processor seconds of one thread (all mappers run on one), means over the layers; wall-clock seconds are in
-the table of layers. Besides the published program (`cosa`) the machine program's latency: alone (`any fastest`: proven,
-ties left open), and with the least energy of the fastest (`certified`). The hybrid's samples are all mappings that its
+the table of layers. Besides CoSA's program (`published`) the machine program's latency: alone (`any fastest`: proven,
+ties left open), and with the least energy of the fastest (`program`). The hybrid's samples are all mappings that its
 threads walk past, those of tilings that break a fan-out too, as Timeloop counts them; 32 K: each of 32 threads stops
 after 1000 instead of 500. Timeloop's own hybrid with 32 threads was measured on ten layers of ResNet-50
 (tests/data/analytical; wall-clock seconds on two cores); those that no time limit cut off are compared.
 
 A time is worth what its answer is. Beside the times stand cycles and energy of each mapper's answers over those of
-certified, on all layers, and the simulated cycles of the machine program's over those of cosa, on the eight layers of
-`--quick` (of the layers given, if none of these is among them, on the first eight): where a simulation is given up
-after 120 s, with what it cannot be below; a layer where that is cosa's is left out.
+program, on all layers, and the simulated cycles of the machine program's over those of published, on the eight layers
+of `--quick` (of the layers given, if none of these is among them, on the first eight): where a simulation is given up
+after 120 s, with what it cannot be below; a layer where that is published's is left out.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from statistics import fmean, geometric_mean
 from typing import Any
 
 from common import (
-    COSA,
     FASTEST,
     HERE,
     HYBRID,
+    PUBLISHED,
     QUICK_LAYERS,
     Mapper,
     Plan,
     by_layer,
     certificates,
-    certified,
     compare,
     measure,
+    program_of,
     random_of,
     ratios,
     start,
@@ -70,26 +70,26 @@ def timeloop_seconds() -> dict[tuple[str, str], float]:
 def quality(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, int]]:
     """What answers cost over those of better ones, and in how many layers each: analytically and simulated."""
     ours, counts = {}, {}
-    for mapper in ("random", "hybrid", "cosa", "any fastest"):
+    for mapper in ("random", "hybrid", "published", "any fastest"):
         for what, value in (("cycles", "timeloop_cycles"), ("energy", "energy_pj")):
-            name = f"{mapper}: {what} / certified {what}"
-            ours[name], counts[name] = ratios(rows, mapper, "certified", value)["all"]
+            name = f"{mapper}: {what} / program {what}"
+            ours[name], counts[name] = ratios(rows, mapper, "program", value)["all"]
     sample = [entry for entry in plan.layers if f"{entry[0]}:{entry[1].layer.name}" in QUICK_LAYERS] or plan.layers[:8]
-    programs = (COSA, FASTEST, certified(plan, "latency", "analytical"))
+    programs = (PUBLISHED, FASTEST, program_of(plan, "latency", "analytical"))
     patient = [replace(mapper, patience=PATIENCE) for mapper in programs]
     found = measure(plan, "simba_4x4", patient, simulate=True, layers=sample)
     write_csv(plan.out / "table6_simulated.csv", found)
-    known = [row for row in found if row["entry"] != "cosa" or row.get("simulated_cycles")]
-    for mapper in ("any fastest", "certified"):
-        its = ratios(known, mapper, "cosa", "at_least_cycles").get("all")
+    known = [row for row in found if row["entry"] != "published" or row.get("simulated_cycles")]
+    for mapper in ("any fastest", "program"):
+        its = ratios(known, mapper, "published", "at_least_cycles").get("all")
         if its:
-            name = f"{mapper}: simulated cycles, at least / cosa cycles"
+            name = f"{mapper}: simulated cycles, at least / published cycles"
             ours[name], counts[name] = its
     return ours, counts
 
 
 def work(plan: Plan) -> None:
-    mappers = [random_of(plan), HYBRID, HYBRID_32K, COSA, FASTEST, certified(plan, "latency", "analytical")]
+    mappers = [random_of(plan), HYBRID, HYBRID_32K, PUBLISHED, FASTEST, program_of(plan, "latency", "analytical")]
     rows = measure(plan, "simba_4x4", mappers)
     for row in rows:
         row["samples"] = row.get("samples_walked") or row.get("samples_drawn")
@@ -109,7 +109,7 @@ def work(plan: Plan) -> None:
         microseconds = 1e6 * ours[f"{name} seconds a layer"] / ours[f"{name} evaluations"]
         ours[f"{name} microseconds an evaluation"] = microseconds
     theirs = timeloop_seconds()
-    for program in ("cosa", "any fastest", "certified"):
+    for program in ("published", "any fastest", "program"):
         seconds = ours["hybrid seconds a layer"] / ours[f"{program} seconds a layer"]
         ours[f"hybrid seconds / {program} seconds"] = seconds
         each = ratios(rows, "hybrid", program, "schedule_cpu_seconds")
@@ -126,14 +126,10 @@ def work(plan: Plan) -> None:
         1 - 1 / ratios(rows, "hybrid", "hybrid 32 K", "timeloop_cycles")["all"][0]
     )
     ours["hybrid 32 K: seconds / hybrid seconds"] = ours["hybrid 32 K seconds a layer"] / ours["hybrid seconds a layer"]
-    ours["speed-up of cosa over hybrid 32 K"] = ratios(rows, "hybrid 32 K", "cosa", "timeloop_cycles")["all"][0]
-    ours["speed-up of any fastest over hybrid 32 K"] = ratios(rows, "hybrid 32 K", "any fastest", "timeloop_cycles")[
-        "all"
-    ][0]
-    ours["speed-up of certified over hybrid 32 K"] = ratios(rows, "hybrid 32 K", "certified", "timeloop_cycles")["all"][
-        0
-    ]
-    for program in ("any fastest", "certified"):
+    for mapper in ("published", "any fastest", "program"):
+        found = ratios(rows, "hybrid 32 K", mapper, "timeloop_cycles")
+        ours[f"speed-up of {mapper} over hybrid 32 K"] = found["all"][0]
+    for program in ("any fastest", "program"):
         ours |= certificates(rows, mapper=program)
     compare(plan, "table6", ours, dict.fromkeys(ours, len(plan.layers)) | counts)
     groups = {mapper.name: {"ours": ours[f"{mapper.name} seconds a layer"]} for mapper in mappers}

@@ -37,7 +37,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_published_values_are_those_of_scripts() -> None:
-    found = rows(SCRIPTS / "published.csv")
+    found = rows(SCRIPTS / "paper.csv")
     assert {row["figure"] for row in found} == set(FIGURES)
     assert all(float(row["value"]) > 0 and row["source"] for row in found)
     assert set(FIGURES) == {path.stem for path in SCRIPTS.glob("*.py")} - {"common", "orders", "pictures"}
@@ -49,13 +49,14 @@ def test_speed_ups_are_those_of_the_layers_and_a_run_goes_on(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     layers = rows(tmp_path / "figure6_layers.csv")
     cycles = {
-        name: [float(row["timeloop_cycles"]) for row in layers if row["entry"] == name] for name in ("random", "cosa")
+        name: [float(row["timeloop_cycles"]) for row in layers if row["entry"] == name]
+        for name in ("random", "published")
     }
     assert len(cycles["random"]) == 2
-    expected = (cycles["random"][0] * cycles["random"][1]) ** 0.5 / cycles["cosa"][0]
+    expected = (cycles["random"][0] * cycles["random"][1]) ** 0.5 / cycles["published"][0]
     summary = {row["quantity"]: row for row in rows(tmp_path / "figure6.csv")}
-    assert float(summary["speed-up of cosa over random"]["ours"]) == pytest.approx(expected)
-    assert float(summary["speed-up of cosa over random"]["published"]) == 5.2
+    assert float(summary["speed-up of published over random"]["ours"]) == pytest.approx(expected)
+    assert float(summary["speed-up of published over random"]["paper"]) == 5.2
     assert (tmp_path / "figure6.png").read_bytes().startswith(b"\x89PNG")
 
     results = {path: path.read_bytes() for path in (tmp_path / "results").iterdir()}
@@ -90,18 +91,18 @@ def test_figure10_counts_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
         return {"network": "net", "layer": layer, "entry": mapper, "at_least_cycles": at_least, **simulation}
 
     found = [
-        *(row("both ended", "hybrid", 800), row("both ended", "cosa", 100)),
-        *(row("baseline given up", "hybrid", 300, ended=False), row("baseline given up", "cosa", 100)),
-        *(row("program given up", "hybrid", 800), row("program given up", "cosa", 300, ended=False)),
-        *(row("program slower", "hybrid", 800), row("program slower", "cosa", 1600, ended=False)),
-        *(row("both given up", "hybrid", 800, ended=False), row("both given up", "cosa", 1600, ended=False)),
-        *(row("no baseline", "cosa", 100), row("both ended", "random", 5)),
+        *(row("both ended", "hybrid", 800), row("both ended", "published", 100)),
+        *(row("baseline given up", "hybrid", 300, ended=False), row("baseline given up", "published", 100)),
+        *(row("program given up", "hybrid", 800), row("program given up", "published", 300, ended=False)),
+        *(row("program slower", "hybrid", 800), row("program slower", "published", 1600, ended=False)),
+        *(row("both given up", "hybrid", 800, ended=False), row("both given up", "published", 1600, ended=False)),
+        *(row("no baseline", "published", 100), row("both ended", "random", 5)),
         {"network": "net", "layer": "no mapping", "entry": "hybrid", "error": "none"},
-        row("no mapping", "cosa", 100),
+        row("no mapping", "published", 100),
     ]
     whole, assumed = figure10.counted(found, "hybrid")
-    assert assumed == {"cosa": 3, "certified": 0}
-    mean, layers = common.ratios(whole, "hybrid", "cosa", "counted_cycles")["all"]
+    assert assumed == {"published": 3, "program": 0}
+    mean, layers = common.ratios(whole, "hybrid", "published", "counted_cycles")["all"]
     assert layers == 5
     assert mean == pytest.approx((8 * 3 * 1 * 0.5 * 1) ** (1 / 5))
 
@@ -124,9 +125,9 @@ def test_figure10_simulates_a_baseline_on_where_it_says_nothing(monkeypatch: pyt
 
     monkeypatch.setattr(figure10, "measure", measure)
     found = [
-        *(row("210", "hybrid", 300, "time_limit"), row("210", "cosa", 1000, "finished")),
-        *(row("218", "hybrid", 2000, "time_limit"), row("218", "cosa", 1000, "finished")),
-        *(row("223", "hybrid", 900, "finished"), row("223", "cosa", 1000, "finished")),
+        *(row("210", "hybrid", 300, "time_limit"), row("210", "published", 1000, "finished")),
+        *(row("218", "hybrid", 2000, "time_limit"), row("218", "published", 1000, "finished")),
+        *(row("223", "hybrid", 900, "finished"), row("223", "published", 1000, "finished")),
     ]
     again = figure10.simulated_again(plan, "cosa2021", found, [common.HYBRID])
     assert asked == [("cosa2021", "hybrid", figure10.PATIENCE, ["210"])]
@@ -138,24 +139,24 @@ def test_figure10_tells_how_many_layers_count_by_convention(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     summary = {row["quantity"]: row for row in rows(tmp_path / "figure10.csv")}
     for architecture in ("cosa2021", "simba_4x4"):
-        assert float(summary[f"{architecture}: simulations of cosa given up"]["ours"]) == 1
-        assert float(summary[f"{architecture}: given up, counted as 1: cosa over hybrid"]["ours"]) == 1
-        mean = summary[f"{architecture}, at least: speed-up of cosa over hybrid"]
+        assert float(summary[f"{architecture}: simulations of published given up"]["ours"]) == 1
+        assert float(summary[f"{architecture}: given up, counted as 1: published over hybrid"]["ours"]) == 1
+        mean = summary[f"{architecture}, at least: speed-up of published over hybrid"]
         assert (float(mean["ours"]), mean["layers"]) == (1, "1")
-        assert f"{architecture}, at least, without these: speed-up of cosa over hybrid" not in summary
+        assert f"{architecture}, at least, without these: speed-up of published over hybrid" not in summary
 
 
 def told_of_quality(summary: list[dict[str, str]], out: Path) -> None:
     """Table VI: what answers cost over those of better ones, as its tables of layers have it."""
     found = {row["quantity"]: float(row["ours"]) for row in summary if row["ours"]}
     answers = {row["entry"]: row for row in rows(out / "table6_layers.csv")}
-    energy = {name: float(answers[name]["energy_pj"]) for name in ("any fastest", "certified")}
+    energy = {name: float(answers[name]["energy_pj"]) for name in ("any fastest", "program")}
     simulated = {row["entry"]: float(row["simulated_cycles"]) for row in rows(out / "table6_simulated.csv")}
-    assert found["any fastest: energy / certified energy"] == pytest.approx(energy["any fastest"] / energy["certified"])
-    cycles = found["any fastest: simulated cycles, at least / cosa cycles"]
-    assert cycles == pytest.approx(simulated["any fastest"] / simulated["cosa"])
+    assert found["any fastest: energy / program energy"] == pytest.approx(energy["any fastest"] / energy["program"])
+    cycles = found["any fastest: simulated cycles, at least / published cycles"]
+    assert cycles == pytest.approx(simulated["any fastest"] / simulated["published"])
     assert cycles != 1
-    assert energy["any fastest"] != energy["certified"]
+    assert energy["any fastest"] != energy["program"]
 
 
 @pytest.mark.slow
@@ -164,10 +165,10 @@ def test_every_figure(name: str, tmp_path: Path) -> None:
     done = run(name, tmp_path, "--simulation-seconds", "60")
     assert done.returncode == 0, done.stderr
     summary = rows(tmp_path / f"{name}.csv")
-    for row in rows(SCRIPTS / "published.csv"):
+    for row in rows(SCRIPTS / "paper.csv"):
         if row["figure"] == name:
             ours = [found for found in summary if found["quantity"] == row["quantity"]]
-            assert [float(found["published"]) for found in ours] == [float(row["value"])]
+            assert [float(found["paper"]) for found in ours] == [float(row["value"])]
             if not re.search("cosa2021: worst|over random", row["quantity"]):  # not with --quick; given up in time
                 assert isfinite(float(ours[0]["ours"]))
     assert list(tmp_path.glob(f"{name}*.png"))
