@@ -58,17 +58,17 @@ def simulate(
     >>> result.cycles.total > result.cycles.analytical > result.cycles.compute_only
     True
     """
-    from nocsim.machine.extrapolate import Machine, run
+    from nocsim.machine.extrapolate import Simulated, run
     from nocsim.result.collect import collect
-    from nocsim.result.result import Timing
+    from nocsim.result.result import RunTiming
 
     started = time.perf_counter()
     how = (options or RunOptions()).with_(**given) if given else options or RunOptions()
     found = resolve(schedule, architecture, mesh, how.placement)
     limits = Limits(how.max_cycles, how.time_limit_seconds, keep_interrupted)
-    machine = Machine(found, how.ideal_network, how.ideal_memory, parts)
+    machine = Simulated(found, how.ideal_network, how.ideal_memory, parts)
     done = run(machine, limits, progress, exact=how.exact or how.max_cycles is not None)
-    timing = Timing(
+    timing = RunTiming(
         load_kernels_seconds=done.loading_seconds,
         simulate_seconds=done.simulate_seconds,
         total_seconds=time.perf_counter() - started,

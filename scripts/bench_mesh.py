@@ -35,7 +35,7 @@ from nocsim.mesh.mesh import Mesh
 from nocsim.mesh.state import MeshState
 from nocsim.mesh.topology import Topology
 from nocsim.traffic.patterns import Pattern
-from nocsim.traffic.synthetic import Traffic
+from nocsim.traffic.synthetic import SyntheticTraffic
 
 ROOT = Path(__file__).resolve().parents[1]
 END_TO_END = ROOT / "tests" / "data" / "endtoend"
@@ -98,7 +98,7 @@ def kernel_speed(columns: int, rows: int, rate: float, cycles: int) -> float:
 
 def traffic_speed(columns: int, rows: int, rate: float, cycles: int) -> float:
     """The same with all that ``nocsim traffic`` does: random numbers, packets, statistics."""
-    traffic = Traffic(Pattern("uniform", Topology(columns, rows)), rate, cycles=cycles)
+    traffic = SyntheticTraffic(Pattern("uniform", Topology(columns, rows)), rate, cycles=cycles)
     started = time.process_time()
     traffic.run()
     return cycles / (time.process_time() - started)

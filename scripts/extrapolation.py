@@ -39,7 +39,7 @@ from cosa.model.layer import Layer
 from cosa.model.networks import load_network
 from cosa.model.schedule import Schedule
 from nocsim.machine.accelerator import Accelerator
-from nocsim.machine.extrapolate import MARGIN_SHARE, Machine, run, sampler_of
+from nocsim.machine.extrapolate import MARGIN_SHARE, Simulated, run, sampler_of
 from nocsim.machine.limits import Limits
 from nocsim.machine.sampling import STEPS_AT_ONCE
 from nocsim.result.collect import collect
@@ -153,7 +153,7 @@ def drawn(count: int, seed: int, steps_at_once: int) -> Iterator[tuple[dict[str,
 def simulated(schedule: Schedule, steps_at_once: int, exact: bool) -> tuple[Result, float]:
     """The result, and CPU seconds."""
     started = time.process_time()
-    done = run(Machine(schedule), Limits(), None, exact=exact, steps_at_once=steps_at_once)
+    done = run(Simulated(schedule), Limits(), None, exact=exact, steps_at_once=steps_at_once)
     return collect(done.accelerator, None, done.runs, done.error), time.process_time() - started
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cosa.analytical.cut import CutAccesses, cut
 from cosa.analytical.energy import clusters_used, vector_access_energy_pj
-from cosa.analytical.evaluation import Evaluation, Run, TensorAtLevel, exact_cycles, level_result, put_together
+from cosa.analytical.evaluation import ComputedWork, Evaluation, TensorAtLevel, exact_cycles, level_result, put_together
 from cosa.analytical.exact import Hop
 from cosa.analytical.traffic import word_bits
 from cosa.model.arch import Architecture
@@ -49,7 +49,9 @@ def evaluate_cut(
         for tensor, moved in by_tensor.items()
         for kind, source, destination, sent, received in moved.hops
     )
-    return put_together("exact", Run(layer, architecture, cycles, found.instances(-1)), tuple(levels), (), hops, 0)
+    return put_together(
+        "exact", ComputedWork(layer, architecture, cycles, found.instances(-1)), tuple(levels), (), hops, 0
+    )
 
 
 def _tensor(architecture: Architecture, level: int, item: CutAccesses) -> TensorAtLevel:

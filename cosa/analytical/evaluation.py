@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from cosa.analytical.boxes import NestView
 from cosa.analytical.energy import clusters_used, mac_energy_pj, vector_access_energy_pj, vectors
 from cosa.analytical.exact import ExactAccesses, Hop, Words, exact
-from cosa.analytical.timeloop import LevelAccesses, Network, counts
+from cosa.analytical.timeloop import LevelAccesses, LevelNetwork, counts
 from cosa.common.errors import InputError
 from cosa.model.arch import Architecture, Level
 from cosa.model.layer import TENSORS, Layer, Tensor
@@ -56,7 +56,7 @@ class LevelResult:
 
 
 @dataclass(frozen=True)
-class NetworkResult:
+class NetworkCounts:
     """A tensor on the network under a level; words of one instance of that level.
 
     `multicasts`: (instances of a group, number of such groups, words), sorted. `ingresses` are the words sent in.
@@ -106,12 +106,12 @@ class Evaluation:
     mac_energy_pj: float
     roofline: Roofline
     levels: tuple[LevelResult, ...]
-    networks: tuple[dict[Tensor, NetworkResult], ...]
+    networks: tuple[dict[Tensor, NetworkCounts], ...]
     hops: tuple[Hop, ...]
 
 
 @dataclass(frozen=True)
-class Run:
+class ComputedWork:
     """What is computed: `layer`, padding included, in `compute_cycles` on `macs_used` MAC units of an architecture."""
 
     layer: Layer
@@ -120,7 +120,7 @@ class Run:
     macs_used: int
 
     @classmethod
-    def of(cls, view: NestView) -> Run:
+    def of(cls, view: NestView) -> ComputedWork:
         """The run of a whole nest."""
         return cls(view.layer, view.architecture, view.compute_cycles, view.macs_used)
 
@@ -171,7 +171,7 @@ def evaluate_timeloop(
     networks = tuple(
         {tensor: _network(by_tensor[tensor].networks[level]) for tensor in TENSORS} for level in range(len(view.levels))
     )
-    return put_together("timeloop", Run.of(view), tuple(levels), networks, (), padding_macs)
+    return put_together("timeloop", ComputedWork.of(view), tuple(levels), networks, (), padding_macs)
 
 
 def timeloop_cycles(
@@ -216,8 +216,8 @@ def _tensor_timeloop(architecture: Architecture, level: int, item: LevelAccesses
     )
 
 
-def _network(item: Network) -> NetworkResult:
-    return NetworkResult(
+def _network(item: LevelNetwork) -> NetworkCounts:
+    return NetworkCounts(
         fanout=item.fanout,
         ingresses=float(sum(item.ingresses.values())),
         multicasts=tuple((size, number, float(words)) for (size, number), words in sorted(item.ingresses.items())),
@@ -243,7 +243,7 @@ def evaluate_exact(
             level_result(architecture, level, tensors, *exact_cycles(view.compute_cycles, architecture, level, tensors))
         )
     hops = tuple(hop for found in by_tensor.values() for hop in found.hops)
-    return put_together("exact", Run.of(view), tuple(levels), (), hops, padding_macs)
+    return put_together("exact", ComputedWork.of(view), tuple(levels), (), hops, padding_macs)
 
 
 def exact_cycles(
@@ -309,9 +309,9 @@ def level_result(
 
 def put_together(
     convention: Convention,
-    view: Run,
+    view: ComputedWork,
     levels: tuple[LevelResult, ...],
-    networks: tuple[dict[Tensor, NetworkResult], ...],
+    networks: tuple[dict[Tensor, NetworkCounts], ...],
     hops: tuple[Hop, ...],
     padding_macs: int,
 ) -> Evaluation:
@@ -344,7 +344,7 @@ def put_together(
     )
 
 
-def _roofline(view: Run, outermost: LevelResult, cycles: int, macs: int) -> Roofline:
+def _roofline(view: ComputedWork, outermost: LevelResult, cycles: int, macs: int) -> Roofline:
     """Reads and writes of the outermost level run beside each other, so the slower direction is the roof."""
     entry, peak = view.architecture.levels[-1], view.architecture.macs
     words = outermost.read_words + outermost.write_words

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from cosa.model.noc import Noc
-from cosa.model.noc import Port as NocPort
+from cosa.model.noc import NodePort as NocPort
 
 Position = tuple[int, int]
 Endpoint = tuple[int, int, str]

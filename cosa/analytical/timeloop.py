@@ -85,7 +85,7 @@ def visits(view: NestView, tensor: Tensor, child: int) -> list[Visits]:
 
 
 @dataclass
-class Network:
+class LevelNetwork:
     """What level `level` sends to the next level in, for one tensor; words of one instance of the level."""
 
     level: int
@@ -118,10 +118,10 @@ def _hops(size: int, fanout: int) -> float:
     return roots * root + 0.5 * (roots - root) - roots / root + 0.5
 
 
-def network(view: NestView, tensor: Tensor, level: int) -> Network:
+def network(view: NestView, tensor: Tensor, level: int) -> LevelNetwork:
     """Words that one instance of a level sends (rules 4, 5), bypassing not yet regarded."""
     loops = view.levels[level]
-    result = Network(level, loops.fanout, {})
+    result = LevelNetwork(level, loops.fanout, {})
     sizes = group_sizes(view.layer, tensor, loops.spatial)
     groups = sum(sizes.values())
     offsets: np.ndarray | None = None
@@ -195,7 +195,7 @@ class Counts:
     """Every count of one tensor: by level that keeps it, and the network under every level."""
 
     levels: dict[int, LevelAccesses]
-    networks: dict[int, Network]
+    networks: dict[int, LevelNetwork]
 
 
 def counts(view: NestView, tensor: Tensor) -> Counts:
@@ -237,7 +237,7 @@ def counts(view: NestView, tensor: Tensor) -> Counts:
     return Counts(levels, dict(enumerate(networks)))
 
 
-def _cross(view: NestView, tensor: Tensor, under: Network, partition: int) -> None:
+def _cross(view: NestView, tensor: Tensor, under: LevelNetwork, partition: int) -> None:
     """What crosses a network (rule 8) and what is added in it."""
     under.ingresses = dict(under.entries)
     if tensor != "outputs":
@@ -259,7 +259,7 @@ def _partitions(view: NestView, tensor: Tensor, tiles: list[int]) -> list[int]:
     return found[::-1]
 
 
-def _share(outer: Network) -> int:
+def _share(outer: LevelNetwork) -> int:
     """Words that arrive at one instance below, on average, rounded down as double precision has it."""
     if outer.delivered >= 2**53:
         return int(outer.delivered // outer.fanout)

@@ -15,7 +15,7 @@ from cosa.model.schedule import Made, made_together
 if TYPE_CHECKING:
     from cosa.experiments.pipeline import Trial
 
-Kind = Literal["INTEGER", "REAL", "TEXT"]
+ColumnType = Literal["INTEGER", "REAL", "TEXT"]
 """Types as SQLite names them."""
 
 Row = dict[str, Any]
@@ -89,7 +89,7 @@ class Figure:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnType
     of: Callable[[Any], Any]
     help: str
     unit: str = ""

@@ -21,7 +21,7 @@ from cosa.interop.published_runs import is_published_run, read_published_run
 from cosa.interop.roles import Roles, layer_of
 from cosa.interop.scalesim import ScaleSimConfig, is_config, is_topology, parse_config, parse_topology
 from cosa.interop.timeloop_files import all_constraints, parse_timeloop, together
-from cosa.interop.timeloop_model import Problem, Shape, TimeloopFile
+from cosa.interop.timeloop_model import Problem, ProblemShape, TimeloopFile
 from cosa.interop.timeloop_writer import mapping_text, problem_text
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import Layer, padding_line
@@ -95,7 +95,7 @@ def _noted(file: TimeloopFile, note: str) -> str:
     return f"{file.source}: {note}"
 
 
-def _timeloop(path: str, text: str, problem: Problem | None, shape: Shape | None) -> TimeloopFile:
+def _timeloop(path: str, text: str, problem: Problem | None, shape: ProblemShape | None) -> TimeloopFile:
     if Path(path).suffix.lower() == ".json":
         data = read_data(path)
         if is_published_run(data):

@@ -16,7 +16,7 @@ from cosa.interop.timeloop_model import (
     MappingFile,
     Nest,
     Problem,
-    Shape,
+    ProblemShape,
     TimeloopFile,
 )
 
@@ -243,7 +243,7 @@ def _named(space: Any) -> list[str]:
     return [dim for rank in space.projection for dim, _ in rank]
 
 
-def shape_facts(shape: Shape) -> Facts:
+def shape_facts(shape: ProblemShape) -> Facts:
     """Dimensions, coefficients with defaults, projections."""
     return {
         "name": shape.name,

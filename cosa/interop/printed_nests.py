@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from cosa.interop.nests import plain_name
 from cosa.interop.places import Where
-from cosa.interop.timeloop_model import Nest, NestLevel, NestLoop, Problem, Shape
+from cosa.interop.timeloop_model import Nest, NestLevel, NestLoop, Problem, ProblemShape
 
 _HEADER = re.compile(r"([^\s|\[][^\[|]*?)\s*\[(.*)\]")
 _LOOP = re.compile(r"[|\s]*for\s+(\w+)\s+in\s+\[0:(\d+)(?:,(\d+))?\)(?:\s*\((Spatial-[XY])\))?")
@@ -52,7 +52,7 @@ def read_printed_nest(text: str, where: Where) -> Nest:
     return Nest(tuple(NestLevel(name, tuple(loops), keeps) for name, keeps, loops in levels))
 
 
-def read_archived_nest(text: str, where: Where, problem: Problem | None, shape: Shape | None) -> Nest:
+def read_archived_nest(text: str, where: Where, problem: Problem | None, shape: ProblemShape | None) -> Nest:
     """The nest of a ``map+stats.xml``.
 
     The archive numbers dimensions and data spaces in the order of the shape, which it does not hold: without a problem
@@ -99,7 +99,7 @@ def read_archived_nest(text: str, where: Where, problem: Problem | None, shape: 
     return nest
 
 
-def _archived_loop(item: ElementTree.Element, where: Where, shape: Shape) -> NestLoop | None:
+def _archived_loop(item: ElementTree.Element, where: Where, shape: ProblemShape) -> NestLoop | None:
     values = {}
     for key, default in (("dimension", ""), ("start", "0"), ("end", ""), ("stride", "1"), ("spacetime_dimension", "0")):
         text = item.findtext(key, default)

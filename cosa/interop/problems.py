@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cosa.interop.places import Where, check_keys, list_of, mapping_of, names_of, text_of, whole_of
-from cosa.interop.timeloop_model import DataSpace, Problem, Shape
+from cosa.interop.timeloop_model import DataSpace, Problem, ProblemShape
 
-CNN_LAYER = Shape(
+CNN_LAYER = ProblemShape(
     "cnn_layer",
     tuple("RSPQCKN"),
     {"Wstride": 1, "Hstride": 1, "Wdilation": 1, "Hdilation": 1},
@@ -32,7 +32,7 @@ CNN_LAYER = Shape(
         DataSpace("Outputs", ((("N", None),), (("K", None),), (("Q", None),), (("P", None),)), read_write=True),
     ),
 )
-GEMM = Shape(
+GEMM = ProblemShape(
     "gemm_ABZ",
     tuple("MNK"),
     {},
@@ -51,7 +51,7 @@ _PROBLEM_UNUSED = ("densities", "commonDensity", "name", "notes", "description")
 _INSTANCE_UNUSED = ("densities", "commonDensity", "H", "W", "Hpad", "Wpad", "Hpadding", "Wpadding")
 
 
-def read_shape(value: Any, where: Where) -> Shape:
+def read_shape(value: Any, where: Where) -> ProblemShape:
     """A shape written out.
 
     Raises
@@ -78,7 +78,7 @@ def read_shape(value: Any, where: Where) -> Shape:
     if not spaces:
         raise where.at("data_spaces").error("no data spaces", allowed="a list of tensors with name and projection")
     name = text_of(content.get("name", "shape"), where.at("name"))
-    return Shape(name, dimensions, coefficients, tuple(spaces))
+    return ProblemShape(name, dimensions, coefficients, tuple(spaces))
 
 
 def _data_space(value: Any, where: Where, dimensions: tuple[str, ...], coefficients: Mapping[str, int]) -> DataSpace:
@@ -112,7 +112,7 @@ def _data_space(value: Any, where: Where, dimensions: tuple[str, ...], coefficie
     return DataSpace(name, tuple(ranks), read_write)
 
 
-def read_problem(value: Any, where: Where, folder: Path | None = None, shape: Shape | None = None) -> Problem:
+def read_problem(value: Any, where: Where, folder: Path | None = None, shape: ProblemShape | None = None) -> Problem:
     """A problem. `folder`: where named shapes are looked for; `shape`: one that stands beside it in the same file.
 
     Raises
@@ -148,7 +148,7 @@ def read_problem(value: Any, where: Where, folder: Path | None = None, shape: Sh
     return Problem(Path(where.source).stem, form, shape, bounds, coefficients)
 
 
-def _named_shape(name: str, where: Where, folder: Path | None, beside: Shape | None) -> Shape:
+def _named_shape(name: str, where: Where, folder: Path | None, beside: ProblemShape | None) -> ProblemShape:
     plain = name.removesuffix(".yaml").removesuffix(".yml").replace("-", "_")
     for known in (_LIBRARY.get(plain.lower()), beside):
         if known is not None and known.name.replace("-", "_").lower() == plain.lower():

@@ -13,7 +13,7 @@ from cosa.interop.directives import BYPASS_TYPES, read_directive, read_directive
 from cosa.interop.places import Where, list_of, mapping_of
 from cosa.interop.printed_nests import is_printed_nest, read_archived_nest, read_printed_nest
 from cosa.interop.problems import read_problem, read_shape
-from cosa.interop.timeloop_model import ConstraintList, Directive, MappingFile, Problem, Shape, TimeloopFile
+from cosa.interop.timeloop_model import ConstraintList, Directive, MappingFile, Problem, ProblemShape, TimeloopFile
 from cosa.interop.timeloop_yaml import parse_yaml
 
 _CONSTRAINT_KEYS = ("mapspace", "mapspace_constraints", "architecture_constraints", "arch_constraints", "constraints")
@@ -38,7 +38,7 @@ _NOT_USED = (
 _MAPSPACE_UNUSED = ("template", "version", "name")
 
 
-def read_timeloop(path: str | Path, problem: Problem | None = None, shape: Shape | None = None) -> TimeloopFile:
+def read_timeloop(path: str | Path, problem: Problem | None = None, shape: ProblemShape | None = None) -> TimeloopFile:
     """Everything a Timeloop file says. `problem` or `shape` name the dimensions of an archived nest.
 
     Raises
@@ -50,7 +50,9 @@ def read_timeloop(path: str | Path, problem: Problem | None = None, shape: Shape
     return parse_timeloop(read_text(path), str(path), problem, shape)
 
 
-def parse_timeloop(text: str, source: str, problem: Problem | None = None, shape: Shape | None = None) -> TimeloopFile:
+def parse_timeloop(
+    text: str, source: str, problem: Problem | None = None, shape: ProblemShape | None = None
+) -> TimeloopFile:
     """As `read_timeloop`, from text; `source` is named in errors and is where named shapes are looked for."""
     where = Where(source)
     if not text.strip():

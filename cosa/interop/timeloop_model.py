@@ -123,7 +123,7 @@ class DataSpace:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ProblemShape:
     """Dimensions, coefficients with their defaults, and data spaces of a kind of problem."""
 
     name: str
@@ -138,7 +138,7 @@ class Problem:
 
     name: str
     format: str | None
-    shape: Shape
+    shape: ProblemShape
     bounds: Mapping[str, int]
     coefficients: Mapping[str, int]
 
@@ -229,6 +229,6 @@ class TimeloopFile:
     mapping: MappingFile | None = None
     nest: Nest | None = None
     problem: Problem | None = None
-    shape: Shape | None = None
+    shape: ProblemShape | None = None
     mapper: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)

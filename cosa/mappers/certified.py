@@ -26,9 +26,9 @@ import numpy as np
 
 from cosa.common.errors import SolverError
 from cosa.mappers.figures import CostModel, CostProgram, fix_counts, free_counts
-from cosa.mappers.neighbours import Point
+from cosa.mappers.neighbours import MappingPoint
 from cosa.mappers.polish import SCORES, Score
-from cosa.mappers.ranking import Answer, Front, FrontPoint, Kept, Outcome, Ranking
+from cosa.mappers.ranking import Answer, Front, FrontPoint, Kept, Ranking, SearchOutcome
 from cosa.mip.quantities import Expression
 from cosa.mip.solver import SolverResult, solve
 from cosa.model.objectives import OBJECTIVES
@@ -70,7 +70,7 @@ class _AllSeen(Exception):  # noqa: N818  (not an error: the search is over)
 
 
 @dataclass
-class Search:
+class CertifiedSearch:
     """One search over the mappings of a model.
 
     Parameters
@@ -85,7 +85,7 @@ class Search:
     """
 
     model: CostModel
-    start: list[Point]
+    start: list[MappingPoint]
     gap: float = 0.005
     time_limit_seconds: float = 60.0
     rounds: int = MAX_ROUNDS
@@ -110,7 +110,7 @@ class Search:
     _deadline: float = 0.0
     _first_seconds: float = 0.0
 
-    def run(self, objective: str, floor: bool = False) -> Outcome:
+    def run(self, objective: str, floor: bool = False) -> SearchOutcome:
         """Minimise ``latency`` (then energy), ``energy`` (then cycles) or ``edp``.
 
         Parameters
@@ -130,7 +130,7 @@ class Search:
         entries, value = self._rankings[objective].entries, self._rankings[objective].best
         if stopped == "gap" and bound < inf and value > bound * (1 + self.gap) * (1 + 1e-9):
             stopped = "tight"
-        return Outcome(
+        return SearchOutcome(
             answers=[entry.answer for entry in entries],
             value=value,
             bound=bound,
@@ -272,7 +272,7 @@ class Search:
         bound, _ = self._rounds_of(program, program.floor, lambda: least, "latency", self.gap, rounds=1)
         return min(bound, least) * program.cycles_unit
 
-    def _best(self, objective: str) -> Point:
+    def _best(self, objective: str) -> MappingPoint:
         return self._rankings[objective].entries[0].answer.point
 
     def _energy(self, program: CostProgram) -> tuple[float, str]:
@@ -421,7 +421,7 @@ class Search:
                     return bound, "slow"
         return bound, "tight"
 
-    def _touch_at(self, program: CostProgram, expression: Expression, point: Point) -> None:
+    def _touch_at(self, program: CostProgram, expression: Expression, point: MappingPoint) -> None:
         """Add the tangents at a mapping: its counts are fixed for one solve, which leaves the program little to do."""
         self._set_objective(program, expression)
         fix_counts(program, point)
@@ -463,14 +463,14 @@ class Search:
                 break
         return result
 
-    def _consider(self, point: Point, score: Score) -> None:
+    def _consider(self, point: MappingPoint, score: Score) -> None:
         """Evaluate a mapping, descend from it, and keep whatever is better than what is known."""
         found, evaluations = self.model.descend(point, score, self._deadline)
         self._evaluations += evaluations
         for candidate in (found, point):
             self._keep(candidate)
 
-    def _keep(self, candidate: Point) -> None:
+    def _keep(self, candidate: MappingPoint) -> None:
         figures = self.model.figures(candidate)
         if figures is None:
             return
@@ -502,7 +502,7 @@ class Search:
         self._tilings_seen = len(tilings)
         raise _AllSeen
 
-    def _consider_all_nests(self, point: Point) -> bool:
+    def _consider_all_nests(self, point: MappingPoint) -> bool:
         """Keep the best of a mapping's tiles over all orders and layouts, whatever is minimised later; False if there
         are too many to look at."""
         nests = self.model.best_nests(point)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cosa.mappers.neighbours import Neighbourhood, Point, Points
+from cosa.mappers.neighbours import MappingPoint, MappingPoints, Neighbourhood
 from cosa.mip.factors import divisors, prime_factors
 from cosa.model.keeping import Keeping, as_array
 from cosa.model.layer import DIMS, TENSORS, Layer
@@ -22,7 +22,7 @@ MOST_TILINGS = 60_000
 _A_BATCH = 4096
 
 
-def every_tiling(layer: Layer, neighbourhood: Neighbourhood, most: int = MOST_TILINGS) -> list[Point] | None:
+def every_tiling(layer: Layer, neighbourhood: Neighbourhood, most: int = MOST_TILINGS) -> list[MappingPoint] | None:
     """Every tiling of a layer within fan-outs and rules, with every choice of what levels keep.
 
     None if there are more than `most` ways to split all bounds over the levels, fan-outs not regarded.
@@ -47,7 +47,7 @@ def every_tiling(layer: Layer, neighbourhood: Neighbourhood, most: int = MOST_TI
         found = found[(found[:, 1].prod(axis=2) <= instances).all(axis=1)]
     found = found[neighbourhood.allows(found)]
     orders = np.zeros(len(levels), np.int64)
-    return [Point(bounds, orders, keep) for bounds in found for keep in keeps]
+    return [MappingPoint(bounds, orders, keep) for bounds in found for keep in keeps]
 
 
 def _splits(bound: int, places: int) -> Iterator[tuple[int, ...]]:
@@ -73,9 +73,9 @@ def _every_choice(keeping: Keeping) -> list[Array | None]:
     return found
 
 
-def in_batches(tilings: Sequence[Point]) -> Iterator[tuple[Sequence[Point], Points]]:
+def in_batches(tilings: Sequence[MappingPoint]) -> Iterator[tuple[Sequence[MappingPoint], MappingPoints]]:
     """Tilings, and the same as arrays, so many at a time."""
     for start in range(0, len(tilings), _A_BATCH):
         some = tilings[start : start + _A_BATCH]
         keeps = None if some[0].keeps is None else np.array([point.keeps for point in some])
-        yield some, Points(np.array([p.bounds for p in some]), np.array([p.orders for p in some]), keeps)
+        yield some, MappingPoints(np.array([p.bounds for p in some]), np.array([p.orders for p in some]), keeps)

@@ -10,13 +10,13 @@ import numpy as np
 
 from cosa.analytical.footprint import box_words
 from cosa.common.errors import InfeasibleError, SolverError
-from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.neighbours import MappingPoint, Neighbourhood
 from cosa.mip.elastic import ElasticSpace, Group
 from cosa.mip.solver import solve
 from cosa.model.arch import Architecture
 from cosa.model.keeping import as_array
 from cosa.model.layer import DIMS, TENSORS, Dim, Layer
-from cosa.model.mapping_rules import Kind
+from cosa.model.mapping_rules import LoopKind
 
 _ROUNDS = 20
 
@@ -29,7 +29,7 @@ def feasible_point(
     bounds: Mapping[Dim, Sequence[int]] | None = None,
     time_limit_seconds: float = 60.0,
     seed: int = 0,
-) -> Point:
+) -> MappingPoint:
     """A mapping within capacities, fan-outs, limits and rules; where what levels keep is chosen, it keeps the least.
 
     Parameters
@@ -76,7 +76,7 @@ class _Feasibility:
         self.space = ElasticSpace(layer, architecture, bounds, self.rules, self.keeps)
         self._seed, self._deadline = seed, time.perf_counter() + time_limit_seconds
 
-    def least_change(self) -> dict[tuple[int, Dim, Kind], int]:
+    def least_change(self) -> dict[tuple[int, Dim, LoopKind], int]:
         """Loop bounds that exceed as little as any can, in the sum of the logarithms of the excesses."""
         found = self._solve(list(self.space.stretches), price=True)
         assert found is not None
@@ -94,7 +94,7 @@ class _Feasibility:
                 kept = rest
         return kept
 
-    def _solve(self, free: list[Group], price: bool) -> dict[tuple[int, Dim, Kind], int] | None:
+    def _solve(self, free: list[Group], price: bool) -> dict[tuple[int, Dim, LoopKind], int] | None:
         """Loop bounds with some groups free to be exceeded (at a price or not); None: there are none."""
         from pyomo.core import Objective
 
@@ -124,7 +124,7 @@ class _Feasibility:
                 space.exclude(bounds)
         raise SolverError(f"layer {self.layer.name!r}: whether anything fits was not known within the time limit")
 
-    def needs(self, bounds: Mapping[tuple[int, Dim, Kind], int]) -> dict[Group, str]:
+    def needs(self, bounds: Mapping[tuple[int, Dim, LoopKind], int]) -> dict[Group, str]:
         """What some loop bounds exceed, and the change that would let them in, in words."""
         levels = self.architecture.levels
         array = np.ones((1, 2, len(levels), len(DIMS)), np.int64)

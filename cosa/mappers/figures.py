@@ -19,7 +19,7 @@ from cosa.analytical.published_machine import published_rules, require_published
 from cosa.mappers.confirm import figures_of
 from cosa.mappers.every import MOST_TILINGS, every_tiling, in_batches
 from cosa.mappers.least import Parallel, least_cycles, least_energy_pj, most_parallel
-from cosa.mappers.neighbours import INNERMOST, Array, Neighbourhood, Point, Points
+from cosa.mappers.neighbours import INNERMOST, Array, MappingPoint, MappingPoints, Neighbourhood
 from cosa.mappers.opening import open_latency
 from cosa.mappers.polish import Evaluator, Score, polish
 from cosa.mip.analytical_program import AnalyticalProgram
@@ -92,24 +92,24 @@ class CostModel(Protocol):
     compute_bounds_cycles: bool
     """Whether a mapping takes as many cycles as it computes, at least."""
 
-    def figures(self, point: Point) -> Figures | None:
+    def figures(self, point: MappingPoint) -> Figures | None:
         """Exact figures, None where the mapping does not fit."""
 
-    def descend(self, point: Point, score: Score, until: float | None) -> tuple[Point, int]:
+    def descend(self, point: MappingPoint, score: Score, until: float | None) -> tuple[MappingPoint, int]:
         """A mapping at least as good, and how many were evaluated."""
 
-    def best_nests(self, point: Point) -> list[Point] | None:
+    def best_nests(self, point: MappingPoint) -> list[MappingPoint] | None:
         """Of all orders and layouts of a mapping's tiles those that no other beats in both cycles and energy; none if
         they do not fit, None if there are too many to look at."""
 
-    def every_tiling(self, most_nests: int) -> list[tuple[float, Point]] | None:
+    def every_tiling(self, most_nests: int) -> list[tuple[float, MappingPoint]] | None:
         """(cycles of compute, mapping) of every tiling that fits, the fewest cycles first; None if there are more nests
         than that, or of one tiling too many to look at all."""
 
-    def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
+    def candidates(self, point: MappingPoint, score: Score, most: int) -> list[MappingPoint]:
         """The best of a mapping's neighbours that fit, at most so many, each of other tiles."""
 
-    def floor_cycles(self, point: Point) -> float:
+    def floor_cycles(self, point: MappingPoint) -> float:
         """Cycles that a mapping cannot run below, predicted or not."""
 
     def least_cycles(self) -> float:
@@ -118,7 +118,7 @@ class CostModel(Protocol):
     def least_energy_pj(self) -> float:
         """Energy that no mapping is below, as far as is known without a program."""
 
-    def keep_loads(self, program: CostProgram, point: Point) -> None:
+    def keep_loads(self, program: CostProgram, point: MappingPoint) -> None:
         """Fix in a program what a mapping's cycles come from, where it is known which factors that are."""
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
@@ -166,14 +166,14 @@ class AnalyticalModel:
         self.neighbourhood = Neighbourhood(architecture, rules=self.rules, keeping=self.keeping)
         self._evaluators: dict[tuple[int, ...], Evaluator] = {}
 
-    def evaluator(self, point: Point) -> Evaluator:
+    def evaluator(self, point: MappingPoint) -> Evaluator:
         """The evaluator of the layer as a mapping pads it."""
         sizes = tuple(int(size) for size in point.bounds.prod(axis=(0, 1)))
         if sizes not in self._evaluators:
             self._evaluators[sizes] = self.make_evaluator(self.layer.padded_to(padded_size(self.layer, point)))
         return self._evaluators[sizes]
 
-    def fastest(self, gap: float) -> Point | None:
+    def fastest(self, gap: float) -> MappingPoint | None:
         """A mapping known to be within a gap of the least cycles, if it is easily found; without padding and rules."""
         evaluator = BatchEvaluator(self.layer, self.architecture)
         self._evaluators[tuple(self.layer.bounds.values())] = evaluator
@@ -183,24 +183,24 @@ class AnalyticalModel:
         """An evaluator of one layer, padded or not."""
         return BatchEvaluator(layer, self.architecture)
 
-    def figures(self, point: Point) -> Figures | None:
+    def figures(self, point: MappingPoint) -> Figures | None:
         """See `CostModel`."""
-        batch = self.neighbourhood.batch(Points.of(point))
+        batch = self.neighbourhood.batch(MappingPoints.of(point))
         result = self.evaluator(point).evaluate(batch, detail=False)
         if not result.fits[0] or not self.neighbourhood.allows(point.bounds[np.newaxis])[0]:
             return None
         return Figures(float(result.cycles[0]), float(result.energy_pj[0]))
 
-    def descend(self, point: Point, score: Score, until: float | None) -> tuple[Point, int]:
+    def descend(self, point: MappingPoint, score: Score, until: float | None) -> tuple[MappingPoint, int]:
         """See `CostModel`."""
         found = polish(self.evaluator(point), self.neighbourhood, point, score, until=until)
         return found.point, found.evaluations
 
-    def best_nests(self, point: Point) -> list[Point] | None:
+    def best_nests(self, point: MappingPoint) -> list[MappingPoint] | None:
         """See `CostModel`."""
         if self.neighbourhood.count_nests(point) > MOST_NESTS:
             return None
-        found: list[tuple[float, float, Point]] = []
+        found: list[tuple[float, float, MappingPoint]] = []
         for points in self.neighbourhood.every_nest(point):
             result = self.evaluator(point).evaluate(self.neighbourhood.batch(points), detail=False)
             if not result.fits[0]:
@@ -208,11 +208,11 @@ class AnalyticalModel:
             found += [(cycles, energy, points[at]) for cycles, energy, at in _front(result.cycles, result.energy_pj)]
         return [found[at][2] for *_, at in _front(*(np.array(column) for column in list(zip(*found, strict=True))[:2]))]
 
-    def every_tiling(self, most_nests: int) -> list[tuple[float, Point]] | None:
+    def every_tiling(self, most_nests: int) -> list[tuple[float, MappingPoint]] | None:
         """See `CostModel`: without padding."""
         most = min(most_nests, MOST_TILINGS)
         tilings = None if self.bounds else every_tiling(self.layer, self.neighbourhood, most)
-        found: list[tuple[float, Point]] = []
+        found: list[tuple[float, MappingPoint]] = []
         nests = 0
         for some, points in in_batches(tilings or []):
             result = self.evaluator(some[0]).evaluate(self.neighbourhood.batch(points), detail=False)
@@ -224,7 +224,7 @@ class AnalyticalModel:
             found += fitting
         return None if tilings is None else sorted(found, key=lambda each: each[0])
 
-    def candidates(self, point: Point, score: Score, most: int) -> list[Point]:
+    def candidates(self, point: MappingPoint, score: Score, most: int) -> list[MappingPoint]:
         """See `CostModel`."""
         points = self.neighbourhood.neighbours(point, True)
         if not len(points):
@@ -232,14 +232,14 @@ class AnalyticalModel:
         result = self.evaluator(point).evaluate(self.neighbourhood.batch(points), detail=False)
         first, second = score(result)
         first = np.where(result.fits, first, np.inf)
-        found: dict[bytes, Point] = {}
+        found: dict[bytes, MappingPoint] = {}
         for at in np.lexsort((second, first)):
             if len(found) == most or not np.isfinite(first[at]):
                 break
             found.setdefault(points[at].tiles, points[at])
         return list(found.values())
 
-    def floor_cycles(self, point: Point) -> float:
+    def floor_cycles(self, point: MappingPoint) -> float:
         """See `CostModel`."""
         figures = self.figures(point)
         assert figures is not None
@@ -262,7 +262,7 @@ class AnalyticalModel:
         """Cycles of a schedule in this model."""
         return figures_of(schedule)[0]
 
-    def keep_loads(self, program: CostProgram, point: Point) -> None:
+    def keep_loads(self, program: CostProgram, point: MappingPoint) -> None:
         """See `CostModel`: cycles may come from any level."""
 
     def program(self, cycles_unit: float, energy_unit_pj: float) -> CostProgram:
@@ -329,14 +329,14 @@ class NetworkModel(_PredictedModel):
             layer, self.architecture, lambda batch: network.predicted_cycles(network.loads(batch), constants)
         )
 
-    def floor_cycles(self, point: Point) -> float:
+    def floor_cycles(self, point: MappingPoint) -> float:
         """See `CostModel`."""
-        batch = self.neighbourhood.batch(Points.of(point))
+        batch = self.neighbourhood.batch(MappingPoints.of(point))
         layer = self.layer.padded_to(padded_size(self.layer, point))
         network = NetworkEvaluator(layer, self.architecture)
         return float(network.floor_cycles(network.loads(batch), self.constants.dram_bytes_per_cycle)[0])
 
-    def keep_loads(self, program: CostProgram, point: Point) -> None:
+    def keep_loads(self, program: CostProgram, point: MappingPoint) -> None:
         """See `CostModel`: the loops from the mesh on outward; ties are settled by those inside a PE."""
         fix_counts(program, point, self.architecture.mesh_level)
 
@@ -388,7 +388,7 @@ class PublishedModel(_PredictedModel):
         self.neighbourhood = Neighbourhood(architecture, (*INNERMOST, ("R", "S", "K")), rules, self.keeping)
         self.constants = constants or PublishedConstants()
 
-    def floor_cycles(self, point: Point) -> float:
+    def floor_cycles(self, point: MappingPoint) -> float:
         """See `CostModel`: not known apart from the prediction."""
         return inf
 
@@ -402,7 +402,7 @@ class PublishedModel(_PredictedModel):
         return self._stated(PublishedProgram, cycles_unit, energy_unit_pj, constants=self.constants)
 
 
-def fix_counts(program: CostProgram, point: Point, from_level: int = 0) -> None:
+def fix_counts(program: CostProgram, point: MappingPoint, from_level: int = 0) -> None:
     """Fix the factors of a mapping in a program, from a level on outward."""
     for (level, dim, prime, kind), count in program.counts.items():
         if level >= from_level:
@@ -416,7 +416,7 @@ def free_counts(program: CostProgram) -> None:
         count.unfix()
 
 
-def padded_size(layer: Layer, point: Point) -> dict[Dim, int]:
+def padded_size(layer: Layer, point: MappingPoint) -> dict[Dim, int]:
     """Bounds that a mapping pads, by dimension."""
     sizes = point.bounds.prod(axis=(0, 1))
     return {dim: int(size) for dim, size in zip(DIMS, sizes, strict=True) if int(size) != layer.bounds[dim]}

@@ -22,11 +22,11 @@ from cosa.analytical.batch import SPATIAL_AXES, MappingBatch
 from cosa.mappers.arrangements import Layout, arrangements
 from cosa.mappers.nests import split_over_axes
 from cosa.mip.factors import prime_factors
-from cosa.mip.quantities import Kind, order
+from cosa.mip.quantities import order
 from cosa.model.arch import Architecture
 from cosa.model.keeping import Keeping, as_array
 from cosa.model.layer import DIMS, TENSORS, Dim, Tensor
-from cosa.model.mapping_rules import Block, MappingRules
+from cosa.model.mapping_rules import Block, LoopKind, MappingRules
 from cosa.model.schedule import Loop, ScheduleLevel
 
 Array = npt.NDArray[Any]
@@ -60,7 +60,7 @@ def _permutation(innermost: tuple[Dim, ...]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Point:
+class MappingPoint:
     """One mapping: `bounds` int64 [2 (temporal, spatial), level, dimension], `orders` numbers in a table of orders,
     `keeps` bool [level, tensor] (None: what the neighbourhood's levels keep by default), `layouts` of the spatial loops
     by level (None: as the neighbourhood lays them out)."""
@@ -77,8 +77,8 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Points:
-    """Several mappings: the arrays of `Point` with a first axis over them; `layouts` is that of all."""
+class MappingPoints:
+    """Several mappings: the arrays of `MappingPoint` with a first axis over them; `layouts` is that of all."""
 
     bounds: Array
     orders: Array
@@ -88,17 +88,17 @@ class Points:
     def __len__(self) -> int:
         return len(self.bounds)
 
-    def __getitem__(self, number: int) -> Point:
+    def __getitem__(self, number: int) -> MappingPoint:
         keeps = None if self.keeps is None else self.keeps[number]
-        return Point(self.bounds[number], self.orders[number], keeps, self.layouts)
+        return MappingPoint(self.bounds[number], self.orders[number], keeps, self.layouts)
 
     @staticmethod
-    def of(point: Point, orders: Array | None = None) -> Points:
+    def of(point: MappingPoint, orders: Array | None = None) -> MappingPoints:
         """One mapping, or its factors in several orders."""
         orders = point.orders[np.newaxis] if orders is None else orders
         count = len(orders)
         keeps = None if point.keeps is None else np.repeat(point.keeps[np.newaxis], count, axis=0)
-        return Points(np.repeat(point.bounds[np.newaxis], count, axis=0), orders, keeps, point.layouts)
+        return MappingPoints(np.repeat(point.bounds[np.newaxis], count, axis=0), orders, keeps, point.layouts)
 
 
 class Neighbourhood:
@@ -138,10 +138,10 @@ class Neighbourhood:
 
     def point(
         self,
-        bounds: Mapping[tuple[int, Dim, Kind], int],
+        bounds: Mapping[tuple[int, Dim, LoopKind], int],
         innermost: Mapping[int, Sequence[Dim]],
         keeps: Array | None = None,
-    ) -> Point:
+    ) -> MappingPoint:
         """A mapping from factors, what stands innermost at each level, and what levels keep (None: by default)."""
         found = np.ones((2, len(self._levels), len(DIMS)), np.int64)
         for (level, dim, kind), bound in bounds.items():
@@ -149,13 +149,13 @@ class Neighbourhood:
         orders = [self._order(level, innermost.get(level, ())) for level in self._levels]
         if keeps is None and not self.keeping.is_fixed:
             keeps = self._default_keeps
-        return Point(found, np.array(orders, np.int64), keeps)
+        return MappingPoint(found, np.array(orders, np.int64), keeps)
 
-    def of_nest(self, nest: Sequence[ScheduleLevel]) -> Point:
+    def of_nest(self, nest: Sequence[ScheduleLevel]) -> MappingPoint:
         """The mapping nearest to a nest (outermost level first): its factors, its orders as the table has them.
 
         Levels keep what they keep by default, whatever the nest says."""
-        bounds: dict[tuple[int, Dim, Kind], int] = {}
+        bounds: dict[tuple[int, Dim, LoopKind], int] = {}
         innermost: dict[int, tuple[Dim, ...]] = {}
         for level, entry in enumerate(nest[::-1]):
             for loop in entry.loops:
@@ -163,7 +163,7 @@ class Neighbourhood:
             innermost[level] = tuple(loop.dim for loop in reversed(entry.temporal) if loop.bound > 1)
         return self.point(bounds, innermost)
 
-    def adopted(self, point: Point, other: Neighbourhood) -> Point:
+    def adopted(self, point: MappingPoint, other: Neighbourhood) -> MappingPoint:
         """A mapping of another neighbourhood with its orders as this one's table numbers them."""
         orders = [self._number_of(tuple(map(int, other.permutations[number]))) for number in point.orders]
         return replace(point, orders=np.array(orders, np.int64))
@@ -181,7 +181,7 @@ class Neighbourhood:
 
         return max(self._choices[level], key=lambda number: agreement(self.innermost[number]))
 
-    def nest(self, point: Point) -> tuple[ScheduleLevel, ...]:
+    def nest(self, point: MappingPoint) -> tuple[ScheduleLevel, ...]:
         """A mapping as a nest, outermost level first; spatial loops run along x and y where they fit so."""
         found = []
         for level, entry in enumerate(self.architecture.levels):
@@ -196,7 +196,7 @@ class Neighbourhood:
             found.append(ScheduleLevel(level=entry.name, keeps=self._kept(point, level), loops=tuple(loops)))
         return tuple(found[::-1])
 
-    def _kept(self, point: Point, level: int) -> tuple[Tensor, ...]:
+    def _kept(self, point: MappingPoint, level: int) -> tuple[Tensor, ...]:
         """Tensors that a level keeps, in the architecture's order, then those that it keeps besides."""
         kept = (self._default_keeps if point.keeps is None else point.keeps)[level]
         entry = self.architecture.levels[level]
@@ -220,7 +220,7 @@ class Neighbourhood:
         fine: Array = self.rules.allows(bounds)
         return fine
 
-    def neighbours(self, point: Point, exchanges: bool) -> Points:
+    def neighbours(self, point: MappingPoint, exchanges: bool) -> MappingPoints:
         """All neighbours within fan-outs and rules; capacities are not looked at. `exchanges`: pairs of moves, too."""
         moves = self._moves(point)
         moved = [_applied(point.bounds, (move,)) for move in moves]
@@ -241,11 +241,11 @@ class Neighbourhood:
             bounds = np.concatenate([bounds, np.repeat(point.bounds[np.newaxis], len(other_orders), axis=0)])
             orders = np.concatenate([orders, np.array(other_orders)])
         if point.keeps is None:
-            return Points(bounds, orders)
+            return MappingPoints(bounds, orders)
         changed_keeps = self._other_keeps(point.keeps)
         same = np.repeat(point.keeps[np.newaxis], len(bounds), axis=0)
         count = len(changed_keeps)
-        return Points(
+        return MappingPoints(
             np.concatenate([bounds, np.repeat(point.bounds[np.newaxis], count, axis=0)]),
             np.concatenate([orders, np.repeat(point.orders[np.newaxis], count, axis=0)]),
             np.concatenate([same, changed_keeps]),
@@ -269,7 +269,7 @@ class Neighbourhood:
             swapped[number][other] ^= True
         return np.concatenate([found, swapped])
 
-    def count_nests(self, point: Point) -> int:
+    def count_nests(self, point: MappingPoint) -> int:
         """How many nests `every_nest` has, at most."""
         orders = (
             factorial(int((point.bounds[0, level] > 1).sum())) if self._order_matters(level) else 1
@@ -277,20 +277,22 @@ class Neighbourhood:
         )
         return prod(orders) * prod(len(choices) for choices in self._layout_choices(point))
 
-    def every_nest(self, point: Point, most: int = 4096) -> Iterator[Points]:
+    def every_nest(self, point: MappingPoint, most: int = 4096) -> Iterator[MappingPoints]:
         """The factors of a mapping in every order of every level, and every layout that can change a count, in batches
         of at most so many."""
         choices = [self._order_choices(level, point) for level in self._levels]
         for layouts in product(*self._layout_choices(point)):
             every = product(*choices)
             while orders := list(islice(every, most)):
-                yield Points.of(Point(point.bounds, point.orders, point.keeps, layouts), np.array(orders, np.int64))
+                yield MappingPoints.of(
+                    MappingPoint(point.bounds, point.orders, point.keeps, layouts), np.array(orders, np.int64)
+                )
 
     def _order_matters(self, level: int) -> bool:
         """Around the MACs order matters only where a MAC has neighbours to take words from."""
         return level > 0 or self._instances[0] > 1
 
-    def _order_choices(self, level: int, point: Point) -> list[int]:
+    def _order_choices(self, level: int, point: MappingPoint) -> list[int]:
         """Numbers of all orders of a level that differ for a mapping's loops and keep to the rules."""
         if not self._order_matters(level):
             return [int(point.orders[level])]
@@ -312,7 +314,7 @@ class Neighbourhood:
             self.permutations = np.concatenate([self.permutations, np.array([outer_to_inner], np.uint8)])
         return self._numbers[outer_to_inner]
 
-    def _layout_choices(self, point: Point) -> list[list[Layout]]:
+    def _layout_choices(self, point: MappingPoint) -> list[list[Layout]]:
         """By level, the layouts that can change a count: all where neighbours may have each other's words."""
         found = []
         for level in self._levels:
@@ -325,7 +327,7 @@ class Neighbourhood:
             found.append(choices)
         return found
 
-    def _may_link(self, point: Point, level: int) -> bool:
+    def _may_link(self, point: MappingPoint, level: int) -> bool:
         """Whether instances below a level may take words from neighbours in Timeloop's accounting.
 
         Words of a MAC can stay where they are, and its neighbour have them. Elsewhere words can be a neighbour's only
@@ -344,7 +346,7 @@ class Neighbourhood:
     def _places(self) -> list[tuple[int, int]]:
         return [(kind, level) for level in self._levels for kind in (0, 1) if kind == 0 or self._instances[level] > 1]
 
-    def _moves(self, point: Point) -> list[tuple[int, int, int, int, int, int]]:
+    def _moves(self, point: MappingPoint) -> list[tuple[int, int, int, int, int, int]]:
         """(dimension, prime, from kind, from level, to kind, to level) of every factor that can move."""
         places = self._places()
         return [
@@ -356,7 +358,7 @@ class Neighbourhood:
             if (to_kind, to_level) != (kind, level)
         ]
 
-    def _exchanges(self, point: Point, moves: list[tuple[int, int, int, int, int, int]]) -> list[Array]:
+    def _exchanges(self, point: MappingPoint, moves: list[tuple[int, int, int, int, int, int]]) -> list[Array]:
         """Pairs of moves there and back between the same two places, of different factors."""
         by_ends: dict[tuple[int, int, int, int], list[tuple[int, int, int, int, int, int]]] = {}
         for move in moves:
@@ -378,7 +380,7 @@ class Neighbourhood:
         fits: Array = (used <= np.array(self._instances)[np.newaxis]).all(axis=1)
         return fits
 
-    def batch(self, points: Points) -> MappingBatch:
+    def batch(self, points: MappingPoints) -> MappingBatch:
         """Mappings as the batch evaluator takes them, with the spatial loops laid out as `nest` writes them."""
         mappings, levels = len(points), len(self._levels)
         temporal_dims = self.permutations[points.orders]
@@ -407,7 +409,7 @@ class Neighbourhood:
             np.broadcast_to(keeps, (mappings, levels, len(TENSORS))).copy(),
         )
 
-    def _laid_out(self, points: Points, level: int) -> list[tuple[Layout, Any]]:
+    def _laid_out(self, points: MappingPoints, level: int) -> list[tuple[Layout, Any]]:
         """The layouts of a level that mappings have, each with the numbers of those mappings."""
         if points.layouts is not None:
             return [(points.layouts[level], slice(None))]

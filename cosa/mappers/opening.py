@@ -16,7 +16,7 @@ import numpy as np
 
 from cosa.common.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers.least import Parallel
-from cosa.mappers.neighbours import Array, Neighbourhood, Point
+from cosa.mappers.neighbours import Array, MappingPoint, Neighbourhood
 from cosa.mip.factors import prime_factors
 from cosa.model.arch import Architecture
 from cosa.model.keeping import as_array
@@ -43,7 +43,7 @@ SPLITS = (
 
 def open_latency(
     evaluator: BatchEvaluator, neighbourhood: Neighbourhood, parallel: Parallel, target_cycles: float
-) -> Point | None:
+) -> MappingPoint | None:
     """A mapping of at most so many cycles, None where no descent finds one."""
     from cosa.analytical.batch_kernel import descend
 
@@ -63,7 +63,7 @@ def open_latency(
             EVALUATIONS,
         )
         if 0 <= cycles <= target_cycles:
-            return Point(bounds, orders)
+            return MappingPoint(bounds, orders)
     return None
 
 
@@ -85,7 +85,7 @@ def _start(layer: Layer, architecture: Architecture, parallel: Parallel, split: 
 
 def starting_points(
     layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood, bounds: Mapping[Dim, Sequence[int]]
-) -> list[Point]:
+) -> list[MappingPoint]:
     """Where the search begins: the published program's schedules, and every loop at the outermost level.
 
     It schedules the layer, and where `bounds` let dimensions grow also the one in which all have what splits best.
@@ -101,7 +101,7 @@ def starting_points(
     return [*points, outermost_only(layer, architecture, neighbourhood)]
 
 
-def outermost_only(layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood) -> Point:
+def outermost_only(layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood) -> MappingPoint:
     """The mapping that always fits: every loop at the outermost level, and no tensor kept that need not be."""
     top = len(architecture.levels) - 1
     bounds = {(top, dim, "temporal"): bound for dim, bound in layer.bounds.items() if bound > 1}

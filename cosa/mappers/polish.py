@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import BatchResult, MappingBatch
-from cosa.mappers.neighbours import Neighbourhood, Point, Points
+from cosa.mappers.neighbours import MappingPoint, MappingPoints, Neighbourhood
 from cosa.mappers.search import costs
 from cosa.model.objectives import OBJECTIVES
 
@@ -38,7 +38,7 @@ class Polished:
     """Where a descent ended: value, what settles ties, and how many mappings were evaluated. `fits` is false only
     where no neighbour of the start fits."""
 
-    point: Point
+    point: MappingPoint
     value: float
     second: float
     evaluations: int
@@ -48,7 +48,7 @@ class Polished:
 def polish(
     evaluator: Evaluator,
     neighbourhood: Neighbourhood,
-    start: Point,
+    start: MappingPoint,
     score: Score,
     *,
     until: float | None = None,
@@ -59,7 +59,7 @@ def polish(
     """
     evaluations = 0
 
-    def look(points: Points) -> tuple[Array, Array, Array]:
+    def look(points: MappingPoints) -> tuple[Array, Array, Array]:
         nonlocal evaluations
         evaluations += len(points)
         result = evaluator.evaluate(neighbourhood.batch(points), detail=False)
@@ -67,7 +67,7 @@ def polish(
         fits = result.fits & neighbourhood.allows(points.bounds)
         return np.where(fits, first, np.inf), second, fits
 
-    first, second, fits = look(Points.of(start))
+    first, second, fits = look(MappingPoints.of(start))
     best = Polished(start, float(first[0]), float(second[0]), 1, bool(fits[0]))
     exchanges = False
     while True:

@@ -10,11 +10,11 @@ from typing import Any
 
 from cosa.analytical.network_batch import has_one_buffer
 from cosa.common.errors import InfeasibleError, InputError, SolverError
-from cosa.mappers.certified import Search
+from cosa.mappers.certified import CertifiedSearch
 from cosa.mappers.confirm import confirm, figures_of
 from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, Figures, NetworkModel, PublishedModel, padded_size
-from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.neighbours import MappingPoint, Neighbourhood
 from cosa.mappers.opening import starting_points
 from cosa.mappers.padding import padding_choices, padding_hint
 from cosa.mappers.program import ProgramOptions
@@ -46,7 +46,7 @@ class _Task:
     options: ProgramOptions
     bounds: Mapping[Dim, Sequence[int]]
     model: AnalyticalModel
-    search: Search
+    search: CertifiedSearch
     started: float
 
     def nest(self, answer: Answer) -> tuple[ScheduleLevel, ...]:
@@ -151,7 +151,7 @@ def _task(layer: Layer, architecture: Architecture, options: ProgramOptions, run
     rules = MappingRules() if constraints is None else constraints.rules(layer, architecture, bounds)
     found_model = _model(layer, architecture, bounds, rules, options)
     plain = constraints is None and options.bypass == "fixed" and not bounds and not architecture.limits
-    start: list[Point] = []
+    start: list[MappingPoint] = []
     if found_model.name == "analytical" and options.objective == "latency" and plain and count == 1:
         start = [] if (fastest := found_model.fastest(options.gap)) is None else [fastest]
     if options.settle_ties or not start:
@@ -173,7 +173,7 @@ def _task(layer: Layer, architecture: Architecture, options: ProgramOptions, run
                 seed=options.seed,
             )
         ]
-    search = Search(
+    search = CertifiedSearch(
         model=found_model,
         start=start,
         gap=options.gap,
@@ -190,7 +190,7 @@ def _task(layer: Layer, architecture: Architecture, options: ProgramOptions, run
 
 def _with_fixed_levels(
     layer: Layer, architecture: Architecture, neighbourhood: Neighbourhood, options: ProgramOptions
-) -> list[Point]:
+) -> list[MappingPoint]:
     """The mapping found where levels keep what the architecture says, as a point of another neighbourhood; none where
     nothing fits so."""
     try:

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from math import inf
 
 from cosa.mappers.figures import Figures
-from cosa.mappers.neighbours import Point
+from cosa.mappers.neighbours import MappingPoint
 
 
 @dataclass(frozen=True)
 class Answer:
     """A mapping with its exact figures."""
 
-    point: Point
+    point: MappingPoint
     figures: Figures
 
 
 @dataclass
-class Outcome:
+class SearchOutcome:
     """What the search found. `bound` is of the objective's value, `gap` = value / bound - 1.
 
     `answers`: the best mappings in their order, each with other factors. No mapping whose factors are not listed has a
@@ -98,7 +98,7 @@ class Ranking:
     def _value(self, kept: Kept) -> tuple[float, float]:
         return kept.answer.figures.value(self.objective)
 
-    def holds(self, point: Point) -> bool:
+    def holds(self, point: MappingPoint) -> bool:
         """Whether a mapping with these factors is among them."""
         tiles = point.tiles
         return any(entry.tiles == tiles for entry in self.entries)

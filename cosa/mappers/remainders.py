@@ -21,7 +21,7 @@ from cosa.analytical.cut_evaluation import evaluate_cut
 from cosa.mappers.confirm import confirm, value_of
 from cosa.mappers.figures import Figures, padded_size
 from cosa.mappers.least import least
-from cosa.mappers.neighbours import Neighbourhood, Point
+from cosa.mappers.neighbours import MappingPoint, Neighbourhood
 from cosa.mappers.program import ProgramOptions
 from cosa.mappers.registry import Run
 from cosa.mip.factors import prime_factors
@@ -44,14 +44,14 @@ class CutModel:
         self.evaluations = 0
         self._known: dict[bytes, Figures | None] = {}
 
-    def figures(self, point: Point) -> Figures | None:
+    def figures(self, point: MappingPoint) -> Figures | None:
         """Cycles and energy with tiles cut at the layer's bounds; None where whole tiles do not fit."""
         key = point.tiles + point.orders.tobytes()
         if key not in self._known:
             self._known[key] = self._figures(point)
         return self._known[key]
 
-    def _figures(self, point: Point) -> Figures | None:
+    def _figures(self, point: MappingPoint) -> Figures | None:
         architecture, padded = self.neighbourhood.architecture, padded_size(self.layer, point)
         if self.whole and padded:
             return None
@@ -62,11 +62,11 @@ class CutModel:
         found = evaluate_cut(self.layer, architecture, nest, quick=True)
         return Figures(float(found.cycles), found.energy_pj)
 
-    def least_cycles(self, point: Point) -> int:
+    def least_cycles(self, point: MappingPoint) -> int:
         """Cycles of compute."""
         return CutNest(self.layer, self.neighbourhood.nest(point)).compute_cycles
 
-    def neighbours(self, point: Point, rng: random.Random) -> Iterator[Point]:
+    def neighbours(self, point: MappingPoint, rng: random.Random) -> Iterator[MappingPoint]:
         """Mappings with one factor changed to any number and another loop that covers the rest, or with another order;
         in random order."""
         levels = range(len(self.neighbourhood.architecture.levels))
@@ -88,7 +88,7 @@ class CutModel:
                 level, number = move
                 changed = point.orders.copy()
                 changed[level] = number
-                yield Point(point.bounds, changed, point.keeps)
+                yield MappingPoint(point.bounds, changed, point.keeps)
                 continue
             dim, place, rest = move
             bound, old = self.layer.bounds[DIMS[dim]], int(point.bounds[place[0], place[1], dim])
@@ -99,7 +99,7 @@ class CutModel:
                 bounds[place[0], place[1], dim] = factor
                 bounds[rest[0], rest[1], dim] = 1
                 bounds[rest[0], rest[1], dim] = ceil(bound / int(bounds[:, :, dim].prod()))
-                yield Point(bounds, point.orders, point.keeps)
+                yield MappingPoint(bounds, point.orders, point.keeps)
 
 
 def with_remainders(layer: Layer, architecture: Architecture, options: ProgramOptions, whole: bool = False) -> Schedule:
@@ -126,7 +126,7 @@ def with_remainders(layer: Layer, architecture: Architecture, options: ProgramOp
         found.append(solve(layer, architecture, base.with_(pad_percent=percent, time_limit_seconds=limit), Run()))
     neighbourhood = Neighbourhood(architecture, keeping=Keeping.of(architecture, "chosen"))
     model, rng = CutModel(layer, neighbourhood, whole), random.Random(options.seed)
-    known: list[tuple[tuple[float, float], Point]] = []
+    known: list[tuple[tuple[float, float], MappingPoint]] = []
     for schedule in found:
         point = _point(neighbourhood, schedule)
         figures = model.figures(point)
@@ -173,16 +173,16 @@ def _exact(schedule: Schedule) -> tuple[float, float]:
     return float(found.cycles), found.energy_pj
 
 
-def _point(neighbourhood: Neighbourhood, schedule: Schedule) -> Point:
+def _point(neighbourhood: Neighbourhood, schedule: Schedule) -> MappingPoint:
     """A schedule as a mapping, with what its levels keep."""
     point = neighbourhood.of_nest(schedule.nest)
     keeps = np.array([[tensor in entry.keeps for tensor in TENSORS] for entry in schedule.innermost_first], np.bool_)
-    return Point(point.bounds, point.orders, keeps)
+    return MappingPoint(point.bounds, point.orders, keeps)
 
 
 def _descend(
-    model: CutModel, objective: str, value: tuple[float, float], point: Point, rng: random.Random, until: float
-) -> tuple[tuple[float, float], Point]:
+    model: CutModel, objective: str, value: tuple[float, float], point: MappingPoint, rng: random.Random, until: float
+) -> tuple[tuple[float, float], MappingPoint]:
     """Take whatever is better until nothing is, or time is up."""
     least_energy = least(model.layer, model.neighbourhood.architecture, "energy", model.neighbourhood.keeping)
     each_cycle = OBJECTIVES[objective].each_cycle(least_energy)

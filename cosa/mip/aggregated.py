@@ -12,7 +12,6 @@ from typing import Any
 
 from cosa.mip.objective import OBJECTIVES, Term, Weights
 from cosa.mip.quantities import (
-    KINDS,
     Axis,
     Expression,
     Rules,
@@ -26,6 +25,7 @@ from cosa.mip.space import Factors, Space
 from cosa.mip.spans import published_halo
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Dim, Layer, Tensor
+from cosa.model.mapping_rules import KINDS
 
 
 class Program(Space):

@@ -29,9 +29,10 @@ from math import log2, prod
 from typing import Any
 
 from cosa.mip.orders import GROUPS, Orders
-from cosa.mip.quantities import Axis, Expression, Kind, sliding_axes
+from cosa.mip.quantities import Axis, Expression, sliding_axes
 from cosa.mip.space import Space
 from cosa.model.layer import DIMS, RELEVANT, Dim, Tensor
+from cosa.model.mapping_rules import LoopKind
 
 MOST_UNEVEN = 9 / 4
 """Instances of the largest group over those of an average one, on one axis, at most.
@@ -172,13 +173,13 @@ class Links:
             )
         return found
 
-    def _meeting(self, one: tuple[Dim, Kind, int], other: tuple[Dim, Kind, int], axis: Axis) -> Any:
+    def _meeting(self, one: tuple[Dim, LoopKind, int], other: tuple[Dim, LoopKind, int], axis: Axis) -> Any:
         """`_both`, where the two dimensions of an axis may move the tiles below a level as far."""
         found = self._both(one, other)
         self.space.require_meeting(found, axis, min(one[2], other[2]) - 1)
         return found
 
-    def _both(self, one: tuple[Dim, Kind, int], other: tuple[Dim, Kind, int]) -> Any:
+    def _both(self, one: tuple[Dim, LoopKind, int], other: tuple[Dim, LoopKind, int]) -> Any:
         """A binary that may be 1 only where there are two loops, each of a dimension and kind: spatial at a level,
         temporal at it or further out."""
         found = self.space.new_variable("binary")
@@ -186,7 +187,7 @@ class Links:
             self.space.require(found <= self._loops((dim,), kind, level))
         return found
 
-    def _loops(self, dims: Sequence[Dim], kind: Kind, level: int) -> Expression:
+    def _loops(self, dims: Sequence[Dim], kind: LoopKind, level: int) -> Expression:
         """How many prime factors of some dimensions are spatial at a level, or temporal at it or further out."""
         levels = range(level, level + 1 if kind == "spatial" else len(self.space.architecture.levels))
         return self.space.weighted(levels, dims, (kind,), lambda prime: 1)

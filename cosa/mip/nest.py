@@ -14,9 +14,10 @@ from math import log2, prod
 from cosa.analytical.footprint import box_words, window_span
 from cosa.mip.factors import prime_factors
 from cosa.mip.objective import OBJECTIVES, Weights
-from cosa.mip.quantities import KINDS, Axis, Kind, Rules, halo_level, log_stride, sliding_axes
+from cosa.mip.quantities import Axis, Rules, halo_level, log_stride, sliding_axes
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Dim, Layer, Tensor
+from cosa.model.mapping_rules import KINDS, LoopKind
 from cosa.model.schedule import ScheduleLevel
 
 
@@ -46,7 +47,7 @@ class NestQuantities:
         self.levels = tuple(nest)[::-1]
         self.units = {axis: Units() for axis in sliding_axes(layer)} | dict(units or {})
 
-    def log_loops(self, dims: Sequence[Dim], level: int, kinds: Sequence[Kind] = KINDS) -> float:
+    def log_loops(self, dims: Sequence[Dim], level: int, kinds: Sequence[LoopKind] = KINDS) -> float:
         """See `Quantities`."""
         return log2(prod(loop.bound for loop in self.levels[level].loops if loop.dim in dims and loop.kind in kinds))
 

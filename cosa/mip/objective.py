@@ -11,9 +11,10 @@ from pydantic import Field
 from cosa.analytical.constants import Fit
 from cosa.common.errors import InputError, nearest_of
 from cosa.common.files import WHOLE, FileModel
-from cosa.mip.quantities import KINDS, Expression, Quantities, sliding_axes
+from cosa.mip.quantities import Expression, Quantities, sliding_axes
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Tensor
+from cosa.model.mapping_rules import KINDS
 
 _WEIGHT_BUFFER_BONUS = 1.01
 _TRAFFIC_SHADE = 0.99
@@ -70,7 +71,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Objective:
+class WeightedSum:
     """What is minimised: the sum of the terms, or (`absolute`) its distance from 0."""
 
     terms: Callable[[Quantities, Weights], list[Term]]
@@ -104,17 +105,17 @@ def _traffic_terms(quantities: Quantities, weights: Weights, weight: float) -> l
     ]
 
 
-OBJECTIVES: dict[str, Objective] = {
-    "cosa": Objective(cosa_terms),
-    "utilisation": Objective(lambda found, weights: [Term("utilisation", -1.0, utilisation(found, weights))]),
-    "compute": Objective(lambda found, weights: [Term("compute", 1.0, compute(found))]),
-    "traffic": Objective(lambda found, weights: _traffic_terms(found, weights, 1.0)),
-    "balance": Objective(balance_terms, absolute=True),
+OBJECTIVES: dict[str, WeightedSum] = {
+    "cosa": WeightedSum(cosa_terms),
+    "utilisation": WeightedSum(lambda found, weights: [Term("utilisation", -1.0, utilisation(found, weights))]),
+    "compute": WeightedSum(lambda found, weights: [Term("compute", 1.0, compute(found))]),
+    "traffic": WeightedSum(lambda found, weights: _traffic_terms(found, weights, 1.0)),
+    "balance": WeightedSum(balance_terms, absolute=True),
 }
 """Objectives by the name they have in schedules and on the command line."""
 
 
-def find_objective(name: str) -> Objective:
+def find_objective(name: str) -> WeightedSum:
     """The objective of that name.
 
     Raises

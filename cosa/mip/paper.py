@@ -16,9 +16,10 @@ from math import log2, prod
 from typing import Any
 
 from cosa.mip.aggregated import Program
-from cosa.mip.quantities import KINDS, Expression, Kind
+from cosa.mip.quantities import Expression
 from cosa.mip.space import Factors
 from cosa.model.layer import DIMS, TENSORS, Dim, Tensor
+from cosa.model.mapping_rules import KINDS, LoopKind
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Place:
     """Where a prime factor may stand; `slot` counts the order slots of the ordered level, innermost first."""
 
     level: int
-    kind: Kind
+    kind: LoopKind
     slot: int | None = None
 
 
@@ -138,7 +139,7 @@ class PaperProgram(Program):
 
         Joining them costs nothing: a loop further out that is joined to one further in moves what that one moves.
         """
-        bounds: dict[tuple[int, Dim, Kind], int] = {}
+        bounds: dict[tuple[int, Dim, LoopKind], int] = {}
         slots: dict[Dim, int] = {}
         for (place, dim, number), binary in self.assignment.items():
             if round(binary.value):

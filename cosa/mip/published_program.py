@@ -28,10 +28,10 @@ from cosa.analytical.published_machine import (
 )
 from cosa.analytical.traffic import word_bits
 from cosa.mip.analytical_program import AnalyticalProgram
-from cosa.mip.quantities import KINDS, Expression
+from cosa.mip.quantities import Expression
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Dim, Layer, Tensor
-from cosa.model.mapping_rules import MappingRules
+from cosa.model.mapping_rules import KINDS, MappingRules
 
 _NEVER = -60.0
 

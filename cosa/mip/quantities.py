@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log2
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from cosa.common.errors import InputError, nearest_of
 from cosa.model.arch import Architecture, Level
 from cosa.model.layer import RELEVANT, Dim, Layer, Tensor
-
-Kind = Literal["temporal", "spatial"]
-KINDS: tuple[Kind, ...] = ("temporal", "spatial")
+from cosa.model.mapping_rules import KINDS, LoopKind
 
 INSIDE_OUT: tuple[Dim, ...] = ("R", "S", "P", "Q", "C", "K", "N", "G")
 """CoSA's fixed loop order, innermost first; orders that cost the same are settled by it."""
@@ -192,7 +190,7 @@ class Quantities(Protocol):
     architecture: Architecture
     rules: Rules
 
-    def log_loops(self, dims: Sequence[Dim], level: int, kinds: Sequence[Kind] = KINDS) -> Expression:
+    def log_loops(self, dims: Sequence[Dim], level: int, kinds: Sequence[LoopKind] = KINDS) -> Expression:
         """Log of the product of the loops over `dims` at a level."""
 
     def log_tile(self, tensor: Tensor, level: int) -> Expression:

@@ -13,13 +13,13 @@ from math import log2, prod
 from typing import Any
 
 from cosa.mip.factors import prime_factors
-from cosa.mip.quantities import KINDS, Axis, Expression, Kind, sliding_axes
+from cosa.mip.quantities import Axis, Expression, sliding_axes
 from cosa.mip.spans import ExtentTable, extent_table, log_span
 from cosa.model.arch import Architecture, Limit
 from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
-from cosa.model.mapping_rules import MappingRules, ProductRule
+from cosa.model.mapping_rules import KINDS, LoopKind, MappingRules, ProductRule
 
-CountKey = tuple[int, Dim, int, Kind]
+CountKey = tuple[int, Dim, int, LoopKind]
 """(level, dimension, prime, kind)"""
 
 
@@ -27,7 +27,7 @@ CountKey = tuple[int, Dim, int, Kind]
 class Factors:
     """A solution: bounds of the loops by (level, dimension, kind), 1 left out; `innermost` orders the mesh level."""
 
-    bounds: dict[tuple[int, Dim, Kind], int]
+    bounds: dict[tuple[int, Dim, LoopKind], int]
     innermost: tuple[Dim, ...]
 
     def extent(self, dim: Dim, level: int) -> int:
@@ -188,11 +188,13 @@ class Space:
 
     # Quantities
 
-    def log_loops(self, dims: Sequence[Dim], level: int, kinds: Sequence[Kind] = KINDS) -> Expression:
+    def log_loops(self, dims: Sequence[Dim], level: int, kinds: Sequence[LoopKind] = KINDS) -> Expression:
         """Log of the product of the loops over `dims` at a level."""
         return self.weighted((level,), dims, kinds, log2)
 
-    def weighted(self, levels: Iterable[int], dims: Sequence[Dim], kinds: Sequence[Kind], weight: Any) -> Expression:
+    def weighted(
+        self, levels: Iterable[int], dims: Sequence[Dim], kinds: Sequence[LoopKind], weight: Any
+    ) -> Expression:
         """Sum of counts times `weight(prime)`."""
         parts = [
             weight(prime) * self.counts[level, dim, prime, kind]
@@ -259,16 +261,16 @@ class Space:
 
     # After solving
 
-    def decode_bounds(self) -> dict[tuple[int, Dim, Kind], int]:
+    def decode_bounds(self) -> dict[tuple[int, Dim, LoopKind], int]:
         """Bounds of the loops that the model's variables hold, by (level, dimension, kind), 1 left out."""
-        bounds: dict[tuple[int, Dim, Kind], int] = {}
+        bounds: dict[tuple[int, Dim, LoopKind], int] = {}
         for (level, dim, prime, kind), variable in self.counts.items():
             count = round(variable.value)
             if count:
                 bounds[level, dim, kind] = bounds.get((level, dim, kind), 1) * prime**count
         return bounds
 
-    def exclude(self, bounds: Mapping[tuple[int, Dim, Kind], int]) -> None:
+    def exclude(self, bounds: Mapping[tuple[int, Dim, LoopKind], int]) -> None:
         """Forbid one assignment of factors (a no-good cut): some count, or other choice, must differ."""
         differs = self.other_choices()
         for (level, dim, prime, kind), variable in self.counts.items():

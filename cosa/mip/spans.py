@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cosa.analytical.footprint import window_span
 from cosa.mip.factors import divisors
-from cosa.mip.quantities import KINDS, Axis, Expression
+from cosa.mip.quantities import Axis, Expression
+from cosa.model.mapping_rules import KINDS
 
 if TYPE_CHECKING:
     from cosa.mip.aggregated import Program

@@ -17,7 +17,7 @@ from cosa.common.errors import FieldError, InfeasibleError, InputError, nearest_
 from cosa.common.files import WHOLE, FileModel, Model, read_data
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, RELEVANT, TENSORS, Bound, Dim, Layer, Tensor
-from cosa.model.mapping_rules import KINDS, Block, Kind, MappingRules, ProductRule
+from cosa.model.mapping_rules import KINDS, Block, LoopKind, MappingRules, ProductRule
 from cosa.model.schedule import ScheduleLevel
 
 PLACES = ("every", "array", "inside_array", "around_array", "outermost")
@@ -34,7 +34,7 @@ class FactorConstraint(Model):
 
     level: str
     dim: Dim
-    kind: Kind | None = None
+    kind: LoopKind | None = None
     equal: Bound | None = None
     at_least: Bound | None = None
     at_most: Bound | None = None

@@ -13,8 +13,8 @@ from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, TENSORS, Dim, Tensor
 from cosa.model.schedule import ScheduleLevel
 
-Kind = Literal["temporal", "spatial"]
-KINDS: tuple[Kind, ...] = ("temporal", "spatial")
+LoopKind = Literal["temporal", "spatial"]
+KINDS: tuple[LoopKind, ...] = ("temporal", "spatial")
 Block = tuple[Dim, ...]
 """Loops of a level that stand together, in any order among each other."""
 
@@ -27,7 +27,7 @@ class ProductRule:
     text: str
     levels: tuple[int, ...]
     dims: tuple[Dim, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[LoopKind, ...]
     least: int
     most: int | None
 

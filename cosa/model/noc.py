@@ -29,7 +29,7 @@ def parse_mesh(text: str, source: str | None = None, path: str | None = None) ->
     return sides
 
 
-class Port(Model):
+class NodePort(Model):
     """Where a node attaches: router as [column, row], negative numbers from the far edge; an edge side for DRAM."""
 
     router: tuple[int, int]
@@ -46,8 +46,8 @@ class Noc(Model):
     partial_packets: Literal["full", "trimmed"] = "trimmed"
     fifo_flits: Annotated[int, Field(ge=1, le=63)] = 7
     multicast_reservation_flits: Annotated[int, Field(ge=1, le=63)] = 5
-    global_buffer_ports: Annotated[tuple[Port, ...], Field(min_length=1)] = (Port(router=(-1, -1)),)
-    dram_ports: Annotated[tuple[Port, ...], Field(min_length=1)] = (Port(router=(-1, -1), side="south"),)
+    global_buffer_ports: Annotated[tuple[NodePort, ...], Field(min_length=1)] = (NodePort(router=(-1, -1)),)
+    dram_ports: Annotated[tuple[NodePort, ...], Field(min_length=1)] = (NodePort(router=(-1, -1), side="south"),)
 
     @field_validator("mesh")
     @classmethod

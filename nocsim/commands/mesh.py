@@ -165,7 +165,7 @@ def traffic_command(given: Given) -> None:
     from nocsim.mesh.topology import Topology
     from nocsim.traffic.patterns import Pattern
     from nocsim.traffic.report import text
-    from nocsim.traffic.synthetic import Traffic
+    from nocsim.traffic.synthetic import SyntheticTraffic
 
     how = given.of(HowToLoad)
     if how.pattern is None:
@@ -192,7 +192,7 @@ def traffic_command(given: Given) -> None:
         raise InputError("nothing to draw", source="--output", value=how.output, allowed="together with --sweep")
     if how.heat is not None:
         check_heat_option(how.heat, {})
-    traffic = Traffic(chosen, how.rate, **options)
+    traffic = SyntheticTraffic(chosen, how.rate, **options)
     result = traffic.run()
     if how.json_file == "-":
         out(result.to_json())

@@ -16,7 +16,7 @@ from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule
 from nocsim.experiments.pipeline import SimulatedPoint
-from nocsim.experiments.portfolio_search import Judge, Portfolio, SearchOptions, chosen_variants, run_portfolio
+from nocsim.experiments.portfolio_search import Judge, Portfolio, VariantOptions, chosen_variants, run_portfolio
 from nocsim.options import RunOptions
 
 VARIANTS = ("network", "short_steps", "long_steps", "few_reloads", "loads_only", "analytical", "published")
@@ -26,7 +26,7 @@ times as heavy, the largest load alone; the analytical model's latency; the publ
 _STEP_FACTOR, _RELOAD_FACTOR = 3.0, 4.0
 
 
-class PortfolioOptions(SearchOptions):
+class PortfolioOptions(VariantOptions):
     """Of a portfolio on the exact simulator."""
 
     constants: Annotated[Constants | None, read_by("constants", Constants.from_file, Constants.from_data)] = option(
@@ -96,7 +96,7 @@ def _simulator(constants: Constants) -> Judge:
     return Judge("simulator", predict, lambda schedule: machine_bound(schedule).cycles, point)
 
 
-def _variants(options: SearchOptions, constants: Constants) -> dict[str, MapperOptions]:
+def _variants(options: PortfolioOptions, constants: Constants) -> dict[str, MapperOptions]:
     """Options of the mapper of each variant."""
 
     def program(weights: Constants | None, model: str = "network") -> MapperOptions:

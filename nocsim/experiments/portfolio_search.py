@@ -43,7 +43,7 @@ def _read_names(value: Any) -> Any:
     return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else tuple(value)
 
 
-class SearchOptions(Options):
+class VariantOptions(Options):
     """Of a portfolio: what is solved, for how long, and what of it is run."""
 
     variants: Annotated[tuple[str, ...] | None, BeforeValidator(_read_names)] = option(

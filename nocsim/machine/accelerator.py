@@ -15,7 +15,7 @@ from cosa.analytical.routes import endpoint
 from cosa.analytical.traffic import Node, Residency, Traffic, bytes_of
 from cosa.common.errors import InputError
 from cosa.model.layer import Tensor
-from cosa.model.noc import Port
+from cosa.model.noc import NodePort
 from cosa.model.schedule import Schedule
 from cosa.model.validity import require_valid
 from dram.system import DramSystem
@@ -31,17 +31,16 @@ from nocsim.machine.holder import Holder, Slot
 from nocsim.machine.ledger import FlowKey, Ledger
 from nocsim.machine.limits import Ending, Limits, Progress
 from nocsim.machine.memory import DramMemory, IdealMemory, Memory
-from nocsim.machine.network import IdealNetwork, MeshNetwork, Network
+from nocsim.machine.network import IdealNetwork, MachineNetwork, MeshNetwork
 from nocsim.machine.output_home import DirectOutputs, OutputHome, OutputWidths
 from nocsim.machine.output_memory import BufferedOutputs
 from nocsim.machine.pe import ProcessingElement
-from nocsim.machine.sampling import Plan
+from nocsim.machine.sampling import SamplingPlan
 from nocsim.mesh.mesh import Mesh
 from nocsim.mesh.routing import hops
-from nocsim.mesh.topology import Port as Side
-from nocsim.mesh.topology import Topology
+from nocsim.mesh.topology import Port, Topology
 
-_SIDES = {"local": Side.LOCAL, "north": Side.NORTH, "east": Side.EAST, "south": Side.SOUTH, "west": Side.WEST}
+_SIDES = {"local": Port.LOCAL, "north": Port.NORTH, "east": Port.EAST, "south": Port.SOUTH, "west": Port.WEST}
 
 _EVENTS_BETWEEN_LOOKS = 4096
 """SimPy events between two looks at the clock on the wall."""
@@ -84,7 +83,7 @@ class Accelerator:
         ideal_network: bool = False,
         ideal_memory: bool = False,
         parts: Parts | None = None,
-        plan: Plan | None = None,
+        plan: SamplingPlan | None = None,
     ) -> None:
         self.plan = plan
         require_valid(schedule, "simulation")
@@ -109,7 +108,7 @@ class Accelerator:
         self._nearest_known: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, int]] = {}
         self.mesh: Mesh | None = None
         self.memory: Memory
-        self.network: Network
+        self.network: MachineNetwork
         self.channels: list[DramSystem] = []
         mesh_network = None
         if ideal_network:
@@ -157,7 +156,7 @@ class Accelerator:
 
     # ---- building
 
-    def _endpoint(self, port: Port) -> int:
+    def _endpoint(self, port: NodePort) -> int:
         column, row, side = endpoint(self.architecture.require_noc(), port)
         return self.topology.endpoint_at(self.topology.router_at(column, row), _SIDES[side])
 
@@ -226,7 +225,7 @@ class Accelerator:
             number: kind(
                 self.env,
                 number,
-                self.topology.endpoint_at(number, Side.LOCAL),
+                self.topology.endpoint_at(number, Port.LOCAL),
                 self.network,
                 {tensor: self._slot(traffic.pe[tensor].store, begins) for tensor in OPERANDS},
                 self._buffers(outputs.store),

@@ -17,7 +17,7 @@ from cosa.analytical.traffic import Residency, Traffic
 from cosa.model.layer import REDUCTION, RELEVANT
 
 if TYPE_CHECKING:
-    from nocsim.machine.sampling import Plan
+    from nocsim.machine.sampling import SamplingPlan
 
 
 class Bounded(Protocol):
@@ -45,7 +45,7 @@ class Odometer:
     stands for (1 without a plan), `period_begins` whether this is its first iteration.
     """
 
-    def __init__(self, loops: Sequence[Bounded], plan: Plan | None = None) -> None:
+    def __init__(self, loops: Sequence[Bounded], plan: SamplingPlan | None = None) -> None:
         self.loops = loops
         self.indices = [0] * len(loops)
         self.weight = 1
@@ -55,7 +55,7 @@ class Odometer:
     def __iter__(self) -> Iterator[int]:
         return self._every() if self._plan is None else self._planned(self._plan)
 
-    def _planned(self, plan: Plan) -> Iterator[int]:
+    def _planned(self, plan: SamplingPlan) -> Iterator[int]:
         depth = min(plan.depth, len(self.loops))
         inside = prod(plan.bounds[depth:])
         # The innermost of the plan's loops may go on inside the period.
@@ -119,7 +119,7 @@ class Fetch:
     weight: int = 1
 
 
-def fetches(residency: Residency, upstream: Residency | None, plan: Plan | None = None) -> Iterator[Fetch]:
+def fetches(residency: Residency, upstream: Residency | None, plan: SamplingPlan | None = None) -> Iterator[Fetch]:
     """Every change of an operand's tile, in order; with a memory on the chip upstream also when *its* tile moves on.
 
     `words` is 0 where only the upstream tile changes.
@@ -172,7 +172,9 @@ def changing_loops(residency: Residency) -> int:
     return max((j + 1 for j, words in enumerate(residency.changes) if words), default=0)
 
 
-def visits(residency: Residency, upstream: Residency | None = None, plan: Plan | None = None) -> Iterator[Visit]:
+def visits(
+    residency: Residency, upstream: Residency | None = None, plan: SamplingPlan | None = None
+) -> Iterator[Visit]:
     """Every stay of an output tile in a node, in order; `previous` is the number of the tile's last stay.
 
     That is -1 if there was none, or if it is one that a plan skips (and so long since over).

@@ -13,7 +13,7 @@ from cosa.model.arch import Machine
 from cosa.model.layer import Tensor
 from nocsim.machine.delivery import Delivery
 from nocsim.machine.memory import Access, Memory
-from nocsim.machine.network import Message, Network
+from nocsim.machine.network import MachineNetwork, Message
 from nocsim.machine.progress import Counter
 from nocsim.mesh.mesh import Gate
 
@@ -130,7 +130,7 @@ class DramPort:
         self,
         env: simpy.Environment,
         endpoint: int,
-        network: Network,
+        network: MachineNetwork,
         memory: Memory,
         layout: AddressLayout,
         machine: Machine,

@@ -14,7 +14,7 @@ from nocsim.machine.delivery import Delivery
 from nocsim.machine.dram_port import AddressLayout, DramPort
 from nocsim.machine.feed import Feed, Part
 from nocsim.machine.holder import Holder
-from nocsim.machine.network import Message, Network
+from nocsim.machine.network import MachineNetwork, Message
 from nocsim.machine.waits import Resource, Timeline
 
 Process = Generator[Any, Any, None]
@@ -41,7 +41,7 @@ class DramSide:
         env: simpy.Environment,
         ports: list[DramPort],
         layout: AddressLayout,
-        network: Network,
+        network: MachineNetwork,
         nearest: Nearest,
         chunked: bool,
     ) -> None:

@@ -10,7 +10,7 @@ from cosa.model.schedule import Schedule
 from nocsim.machine.accelerator import Accelerator, Parts
 from nocsim.machine.dram_setup import dram_data
 from nocsim.machine.limits import Limits, Progress
-from nocsim.machine.sampling import STEPS_AT_ONCE, Plan, Sampler
+from nocsim.machine.sampling import STEPS_AT_ONCE, Sampler, SamplingPlan
 from nocsim.result.accounts import accounts, cycles_of, machine_bound
 from nocsim.result.estimate import MARGIN, Error, shift, standard_error, windows_for
 
@@ -21,7 +21,7 @@ _MOST_RUNS = 8
 
 
 @dataclass(frozen=True)
-class Machine:
+class Simulated:
     """What is simulated (see `nocsim.simulate`)."""
 
     schedule: Schedule
@@ -29,7 +29,7 @@ class Machine:
     ideal_memory: bool = False
     parts: Parts | None = None
 
-    def build(self, plan: Plan | None) -> Accelerator:
+    def build(self, plan: SamplingPlan | None) -> Accelerator:
         """A fresh accelerator."""
         return Accelerator(
             self.schedule,
@@ -41,7 +41,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedRun:
     """An accelerator that has run, after how many simulations and wall-clock seconds.
 
     `error` is that of an extrapolated total; None if all was simulated, or if the run was ended early.
@@ -55,8 +55,8 @@ class Run:
 
 
 def run(
-    machine: Machine, limits: Limits, progress: Progress | None, *, exact: bool, steps_at_once: int = STEPS_AT_ONCE
-) -> Run:
+    machine: Simulated, limits: Limits, progress: Progress | None, *, exact: bool, steps_at_once: int = STEPS_AT_ONCE
+) -> SimulatedRun:
     """Simulate; with `exact` every step, else windows of a schedule with more than `steps_at_once` steps of PEs.
 
     Raises
@@ -85,7 +85,7 @@ def run(
         error = rounds.add(accelerator)
         if error is not None:
             break
-    return Run(accelerator, runs, loading, time.perf_counter() - started, error)
+    return SimulatedRun(accelerator, runs, loading, time.perf_counter() - started, error)
 
 
 def sampler_of(accelerator: Accelerator) -> Sampler:

@@ -14,7 +14,7 @@ from nocsim.machine.dataflow import Fetch, fetches
 from nocsim.machine.delivery import Delivery
 from nocsim.machine.holder import Holder, Slot
 from nocsim.machine.ledger import FlowKey, Ledger
-from nocsim.machine.sampling import Plan
+from nocsim.machine.sampling import SamplingPlan
 from nocsim.machine.waits import Passage, Timeline
 
 Process = Generator[Any, Any, None]
@@ -54,7 +54,7 @@ class Feed:
         ledger: Ledger,
         key: FlowKey,
         upstream: tuple[Residency, Slot] | None = None,
-        plan: Plan | None = None,
+        plan: SamplingPlan | None = None,
     ) -> None:
         """`upstream` is the residency and slot of the memory on the chip that the words come from, if they do."""
         self.tensor, self.residency, self.groups, self.source = tensor, residency, groups, source

@@ -15,7 +15,7 @@ from nocsim.machine.dram_side import Nearest
 from nocsim.machine.feed import Feed, Part
 from nocsim.machine.holder import Holder, Slot
 from nocsim.machine.memory_port import MemoryPort
-from nocsim.machine.network import Arrival, Network
+from nocsim.machine.network import Arrival, MachineNetwork
 from nocsim.machine.waits import Passage
 from nocsim.mesh.mesh import Gate
 
@@ -37,7 +37,7 @@ class GlobalBuffer:
         self,
         env: simpy.Environment,
         endpoints: tuple[int, ...],
-        network: Network,
+        network: MachineNetwork,
         nearest: Nearest,
         hops: Callable[[int, int], int],
         chunk_packets: int | None,

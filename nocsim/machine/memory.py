@@ -18,7 +18,7 @@ class Access(Protocol):
         """Do it, in SimPy's present."""
 
 
-class Channel(Protocol):
+class MemoryChannel(Protocol):
     """One DRAM channel as an island (see `dram.DramSystem`): times are core cycles."""
 
     @property
@@ -45,7 +45,7 @@ class Memory(Protocol):
 class DramMemory:
     """DRAM channels behind the conductor."""
 
-    def __init__(self, env: simpy.Environment, channels: Sequence[Channel], wake: Callable[[], None]) -> None:
+    def __init__(self, env: simpy.Environment, channels: Sequence[MemoryChannel], wake: Callable[[], None]) -> None:
         self._env, self.channels, self._wake = env, channels, wake
         self._accesses: dict[int, Access] = {}
         self._tag = 0

@@ -24,7 +24,7 @@ def ignore_arrival(_: int) -> None:
 
 
 @dataclass
-class Load:
+class CarriedLoad:
     """What one kind of transfer put on its route: whole packets, flits with headers, payload bytes."""
 
     packets: int = 0
@@ -102,7 +102,7 @@ class Packetiser:
         return (self.packets(n_bytes) - 1) * self.full_flits + self.last_flits(n_bytes)
 
 
-class Network(ABC):
+class MachineNetwork(ABC):
     """Moves messages and keeps the books. Replaceable as a whole: `MeshNetwork`, or `IdealNetwork`.
 
     `loads` has what each (tensor, source, destinations) carried, `received_bytes` what each (tensor, endpoint) got.
@@ -114,7 +114,7 @@ class Network(ABC):
     def __init__(self, env: simpy.Environment, noc: Noc) -> None:
         self._env = env
         self.packetiser = Packetiser(noc)
-        self.loads: dict[tuple[Tensor, int, tuple[int, ...]], Load] = {}
+        self.loads: dict[tuple[Tensor, int, tuple[int, ...]], CarriedLoad] = {}
         self.received_bytes: dict[tuple[Tensor, int], int] = {}
         self._outboxes: dict[int, Outbox] = {}
 
@@ -134,7 +134,7 @@ class Network(ABC):
             outbox = self._outboxes[src] = Outbox()
         message = Message(src, dsts, tensor, n_bytes, self._env.event(), on_arrival, weight, outbox)
         message.queued_cycle = self._env.now
-        load = self.loads.setdefault((tensor, src, dsts), Load())
+        load = self.loads.setdefault((tensor, src, dsts), CarriedLoad())
         load.packets += self.packetiser.packets(n_bytes) * weight
         flits = message.flits = self.packetiser.flits(n_bytes)
         load.flits += flits * weight
@@ -192,7 +192,7 @@ class Network(ABC):
         message.on_arrival(dst)
 
 
-class MeshNetwork(Network):
+class MeshNetwork(MachineNetwork):
     """The cycle-exact mesh behind the conductor."""
 
     releases_quietly = True
@@ -246,7 +246,7 @@ class MeshNetwork(Network):
         self._arrived(message, dst)
 
 
-class IdealNetwork(Network):
+class IdealNetwork(MachineNetwork):
     """Unlimited bandwidth, zero latency: every message arrives in the cycle in which it is sent."""
 
     releases_quietly = False

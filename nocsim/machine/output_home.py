@@ -15,7 +15,7 @@ from nocsim.machine.dram_side import DramSide
 from nocsim.machine.holder import Holder
 from nocsim.machine.ledger import FlowKey, Ledger
 from nocsim.machine.progress import Counter
-from nocsim.machine.sampling import Plan
+from nocsim.machine.sampling import SamplingPlan
 from nocsim.machine.waits import Passage, Passages, Timeline
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class DirectOutputs:
         dram: DramSide,
         widths: OutputWidths,
         ledger: Ledger,
-        plan: Plan | None = None,
+        plan: SamplingPlan | None = None,
     ) -> None:
         self._plan = plan
         self._env, self._outputs, self._dram, self._widths = env, outputs, dram, widths
@@ -152,7 +152,7 @@ class DirectOutputs:
         return self._written.reach(visits_walked(self._outputs, self._plan) * len(self._roots))
 
 
-def visits_walked(residency: Residency, plan: Plan | None) -> int:
+def visits_walked(residency: Residency, plan: SamplingPlan | None) -> int:
     """How many visits there are, or with a plan how many of them are simulated."""
     return residency.visits if plan is None else sum(1 for _ in visits(residency, plan=plan))
 

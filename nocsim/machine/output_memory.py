@@ -16,7 +16,7 @@ from nocsim.machine.holder import Holder
 from nocsim.machine.ledger import FlowKey, Ledger
 from nocsim.machine.output_home import OutputSource, OutputWidths, leaving, reload, visits_walked
 from nocsim.machine.progress import Counter
-from nocsim.machine.sampling import Plan
+from nocsim.machine.sampling import SamplingPlan
 from nocsim.machine.waits import Passage, Passages, Timeline
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class BufferedOutputs:
         widths: OutputWidths,
         ledger: Ledger,
         outer: BufferedOutputs | None = None,
-        plan: Plan | None = None,
+        plan: SamplingPlan | None = None,
     ) -> None:
         """`sources` are the name and residency of what sends its outputs here: PEs, or the memory next in."""
         self._env, self.memory, self._outer = env, memory, outer

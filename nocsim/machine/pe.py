@@ -13,10 +13,10 @@ from nocsim.machine.dataflow import Odometer, ReductionTree, StepTable, Visit, v
 from nocsim.machine.delivery import Delivery
 from nocsim.machine.holder import Holder, Slot
 from nocsim.machine.ledger import FlowKey, Ledger
-from nocsim.machine.network import Network
+from nocsim.machine.network import MachineNetwork
 from nocsim.machine.output_home import OutputHome
 from nocsim.machine.progress import Counter
-from nocsim.machine.sampling import Plan
+from nocsim.machine.sampling import SamplingPlan
 from nocsim.machine.waits import CAUSES, RESOURCES, Cause, Passages, Resource, Split, Timeline
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ProcessingElement(Holder):
         env: simpy.Environment,
         number: int,
         endpoint: int,
-        network: Network,
+        network: MachineNetwork,
         slots: dict[Any, Slot],
         output_buffers: int,
         outputs: Residency,
@@ -55,7 +55,7 @@ class ProcessingElement(Holder):
         pe: Pe,
         machine: Machine,
         ledger: Ledger,
-        plan: Plan | None = None,
+        plan: SamplingPlan | None = None,
         upstream: Residency | None = None,
     ) -> None:
         """`upstream` is the residency of outputs in the next memory on the chip that keeps them, if one does."""

@@ -38,11 +38,11 @@ _MOST_DIVISIONS = 6  # that are looked at closely
 _WORTH_TRYING = 0.25  # a first plan that simulates a larger share of the steps will not lead to much
 _WORTH_IT = 0.6
 
-Kind = tuple[object, ...]
+PeriodKind = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplingPlan:
     """Which periods are simulated.
 
     Attributes
@@ -105,16 +105,16 @@ class Sampler:
         self._settling_cycles = settling_cycles(traffic, memory_bytes_per_cycle)
         self._kinds: dict[_Division, list[int]] = {}
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> SamplingPlan | None:
         """The plan with the fewest steps over all divisions; None if no plan saves most of them."""
-        best: Plan | None = None
+        best: SamplingPlan | None = None
         for division in self._divisions():
             found = self._at(division, frozenset(), 0, _FIRST_WINDOWS, 1)
             if found is not None and (best is None or found.simulated_steps < best.simulated_steps):
                 best = found
         return best if best is not None and best.simulated_steps <= self._traffic.steps * _WORTH_TRYING else None
 
-    def refined(self, plan: Plan, windows: int, settling: int) -> Plan | None:
+    def refined(self, plan: SamplingPlan, windows: int, settling: int) -> SamplingPlan | None:
         """All that `plan` measures and more, in so many windows that settle so often; None if that saves too little."""
         division = self._division(plan.bounds, plan.share)
         found = self._at(division, frozenset(plan.kinds), plan.windows, max(0, windows - plan.windows), settling)
@@ -137,7 +137,9 @@ class Sampler:
         context = max(1, ceil(self._settling_cycles * count / self._bound_cycles))
         return _Division(bounds, share, self._traffic.steps // count, context)
 
-    def _at(self, division: _Division, old: frozenset[int], seed: int, windows: int, settling: int) -> Plan | None:
+    def _at(
+        self, division: _Division, old: frozenset[int], seed: int, windows: int, settling: int
+    ) -> SamplingPlan | None:
         """A plan that measures the `old` periods and so many windows; None if that would be all periods.
 
         Any numbers do for the places that do not go with the loops; the same schedule has the same ones.
@@ -177,7 +179,7 @@ class Sampler:
     def _kinds_of(self, division: _Division) -> list[int]:
         """A number for the kind of each period."""
         own = list(_period_kinds(self._traffic, division.bounds))
-        known: dict[Kind, int] = {}
+        known: dict[PeriodKind, int] = {}
         context = division.context
         return [
             known.setdefault(tuple(own[max(0, number - context) : number + 1]), len(known))
@@ -187,7 +189,7 @@ class Sampler:
 
 def _plan(
     division: _Division, members: dict[int, list[int]], measured: set[int], head: int, windows: int, settling: int
-) -> Plan | None:
+) -> SamplingPlan | None:
     """The plan that measures these periods; head and tail besides."""
     count = division.count
     simulated = {*range(head), *range(count - 2 * head, count)}
@@ -207,7 +209,7 @@ def _plan(
             kinds[number] = len(counts)
         counts.append(len(own))
     periods = tuple((number, weights.get(number, 0)) for number in sorted(simulated))
-    return Plan(
+    return SamplingPlan(
         division.bounds, division.share, periods, kinds, tuple(counts), division.steps_per_period, windows, settling
     )
 
@@ -222,7 +224,7 @@ def _period_kinds(traffic: Traffic, bounds: tuple[int, ...]) -> Iterator[int]:
         for residency in residencies
         if residency.tensor == "outputs"
     ]
-    known: dict[Kind, int] = {}
+    known: dict[PeriodKind, int] = {}
     odometer = Odometer([Range(bound) for bound in bounds])
     at = odometer.indices
     for j in odometer:

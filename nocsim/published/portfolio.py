@@ -18,7 +18,7 @@ from cosa.mappers.registry import Gap, MapperOptions
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer
 from cosa.model.schedule import Loop, Schedule
-from nocsim.experiments.portfolio_search import Judge, Portfolio, SearchOptions, chosen_variants, run_portfolio
+from nocsim.experiments.portfolio_search import Judge, Portfolio, VariantOptions, chosen_variants, run_portfolio
 
 PUBLISHED_VARIANTS: dict[str, dict[str, float]] = {
     "machine": {},
@@ -49,7 +49,7 @@ VARIANTS = (*PUBLISHED_VARIANTS, "published", "true_footprints")
 """Those of the machine, and the published program, as published and with true footprints."""
 
 
-class PublishedPortfolioOptions(SearchOptions):
+class PublishedPortfolioOptions(VariantOptions):
     """Of a portfolio on the published simulator."""
 
     keep: int = option(4, "Schedules, by replayed cycles, to place in every way.", ge=1, le=100)

@@ -41,7 +41,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Replay:
+class GeneratorReplay:
     """What a replay measures. `total_cycles` is when endpoint 0 sees that nothing is left."""
 
     times: dict[int, Times]
@@ -114,7 +114,7 @@ class TransactionReplay:
                 actors[endpoint, k.WAKE] = k.FIRST_CYCLE
         return actors, ready
 
-    def run(self) -> Replay:
+    def run(self) -> GeneratorReplay:
         """Replay all transactions.
 
         Raises
@@ -173,7 +173,7 @@ class TransactionReplay:
             if 2 * (int(self._state[k.N_EVENTS]) + 2 + self._dram.pending) >= len(self._events):
                 self._events = np.concatenate((self._events, np.zeros_like(self._events)))
 
-    def _result(self) -> Replay:
+    def _result(self) -> GeneratorReplay:
         times = {}
         ends = self._destinations[:, k.DESTINATION_END].tolist()
         for x, row in zip(self._list, self._transactions.tolist(), strict=True):
@@ -189,7 +189,7 @@ class TransactionReplay:
                 dram_write_end=measured[5],
             )
         last_cycle, endpoint = int(self._state[k.LAST_CYCLE]), int(self._state[k.LAST_ENDPOINT])
-        return Replay(times, last_cycle + (1 if endpoint > 0 else 0))
+        return GeneratorReplay(times, last_cycle + (1 if endpoint > 0 else 0))
 
 
 def _check(transactions: list[Transaction], topology: Topology) -> None:
@@ -240,7 +240,9 @@ def _tables(transactions: list[Transaction]) -> tuple[Int64s, Int64s, Int64s]:
 MEMORIES = ("none", "dramsim2")
 
 
-def replay_transactions(transactions: list[Transaction], columns: int, rows: int, memory: str = "none") -> Replay:
+def replay_transactions(
+    transactions: list[Transaction], columns: int, rows: int, memory: str = "none"
+) -> GeneratorReplay:
     """Replay transactions on a mesh of so many routers.
 
     Parameters

@@ -23,11 +23,11 @@ from nocsim.result.result import (
     Load,
     NodeBytes,
     Result,
-    Timing,
+    RunTiming,
 )
 
 
-def collect(accelerator: Accelerator, timing: Timing | None, runs: int = 1, error: Error | None = None) -> Result:
+def collect(accelerator: Accelerator, timing: RunTiming | None, runs: int = 1, error: Error | None = None) -> Result:
     """The result of an accelerator that has run, the last of so many runs; `error` is that of an extrapolated total."""
     total, pes = accounts(accelerator)
     whole = accelerator.ended == "finished"

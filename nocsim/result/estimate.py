@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, hypot, sqrt
 
-from nocsim.machine.sampling import Plan
+from nocsim.machine.sampling import SamplingPlan
 
 _PRIOR_SAMPLES = 2
 """A kind with few samples is taken to vary as all kinds together do: as if that were seen in so many more."""
@@ -64,7 +64,7 @@ class Error:
         return max(LEAST_MARGIN_SHARE, MARGIN * self.cycles / total_cycles)
 
 
-def standard_error(plan: Plan, cycles: Mapping[int, float]) -> float:
+def standard_error(plan: SamplingPlan, cycles: Mapping[int, float]) -> float:
     """Of the cycles of all periods, from those of the measured ones by number."""
     samples: list[list[int]] = [[] for _ in plan.counts]
     for number, kind in plan.kinds.items():
@@ -98,7 +98,7 @@ def standard_error(plan: Plan, cycles: Mapping[int, float]) -> float:
     return sqrt(variance * together + few_variance)
 
 
-def shift(plan: Plan, cycles: Mapping[int, float], before: Mapping[int, float]) -> tuple[float, float]:
+def shift(plan: SamplingPlan, cycles: Mapping[int, float], before: Mapping[int, float]) -> tuple[float, float]:
     """Cycles that the total moved by because periods that both runs measured lasted longer than `before`.
 
     Also the standard error of that: each window says how much, and they differ.
@@ -121,7 +121,7 @@ def shift(plan: Plan, cycles: Mapping[int, float], before: Mapping[int, float]) 
     return total, sqrt(sum((x - total / n) ** 2 for x in windows) * n / (n - 1)) if n > 1 else abs(total)
 
 
-def windows_for(plan: Plan, found: Error, error_cycles: float) -> int:
+def windows_for(plan: SamplingPlan, found: Error, error_cycles: float) -> int:
     """Windows that bring the error to this: it falls with the share that is measured, and is 0 if all is."""
     share = len(plan.kinds) / plan.count
     wanted = _SAFETY * (found.random_cycles / error_cycles) ** 2

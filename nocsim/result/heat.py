@@ -8,10 +8,9 @@ import numpy as np
 
 from cosa.common.errors import InputError
 from cosa.model.arch import Architecture
-from cosa.model.noc import Noc, Port
+from cosa.model.noc import Noc, NodePort
 from nocsim.mesh.heat import LinkHeat
-from nocsim.mesh.topology import Port as Side
-from nocsim.mesh.topology import Topology
+from nocsim.mesh.topology import Port, Topology
 from nocsim.result.result import Result
 
 
@@ -49,6 +48,6 @@ def save_run_heat(result: Result, architecture: Architecture, path: str | Path) 
     heat.save(path, title=title, names=names)
 
 
-def _endpoint(topology: Topology, port: Port) -> int:
+def _endpoint(topology: Topology, port: NodePort) -> int:
     column, row = port.router[0] % topology.columns, port.router[1] % topology.rows
-    return topology.endpoint_at(topology.router_at(column, row), Side[port.side.upper()])
+    return topology.endpoint_at(topology.router_at(column, row), Port[port.side.upper()])

@@ -188,7 +188,7 @@ class Dram(Model):
     channels: tuple[DramChannel, ...]
 
 
-class Timing(Model):
+class RunTiming(Model):
     """Wall-clock seconds; not part of comparisons. Kernels are compiled once a machine, then loaded from a cache."""
 
     load_kernels_seconds: float
@@ -234,4 +234,4 @@ class Result(FileModel):
     nodes: tuple[NodeBytes, ...]
     links: tuple[LinkLoad, ...]
     dram: Dram
-    timing: Timing | None = None
+    timing: RunTiming | None = None

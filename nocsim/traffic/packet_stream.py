@@ -48,7 +48,7 @@ class Arrivals:
         return Deliveries(self.packet, self.dst, self.head_in, self.tail_in, self.head_out, self.tail_out)
 
 
-class Replay:
+class PacketReplay:
     """A mesh that is fed with packets.
 
     Parameters

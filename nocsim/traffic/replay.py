@@ -12,7 +12,7 @@ from cosa.common.files import whole_file
 from nocsim.mesh.stall import Deadlock
 from nocsim.mesh.topology import Topology
 from nocsim.traffic.packet_files import Block, packet_blocks, read_packets
-from nocsim.traffic.packet_stream import BLOCK_PACKETS, STALL_LIMIT_CYCLES, Replay
+from nocsim.traffic.packet_stream import BLOCK_PACKETS, STALL_LIMIT_CYCLES, PacketReplay
 from nocsim.traffic.packets import (
     DELIVERY_COLUMNS,
     MAX_NUMBER,
@@ -65,7 +65,7 @@ def replay_packets(
     fault = first_fault(packets, topology) or repeated_number(packets)
     if fault is not None:
         raise fault.at(f"packet {packets.number[fault.index]}")
-    replay = Replay(topology, fifo_flits, reservation_flits, stall_limit_cycles=stall_limit_cycles)
+    replay = PacketReplay(topology, fifo_flits, reservation_flits, stall_limit_cycles=stall_limit_cycles)
     return _replay_whole(packets, replay)
 
 
@@ -122,7 +122,7 @@ def replay_packets_file(
     ValueError: impossible parameters.
     """
     topology = Topology(columns, rows)
-    replay = Replay(topology, fifo_flits, reservation_flits, stall_limit_cycles=stall_limit_cycles)
+    replay = PacketReplay(topology, fifo_flits, reservation_flits, stall_limit_cycles=stall_limit_cycles)
     # a pipe can be read only once
     held = None if Path(path_in).is_file() else list(packet_blocks(path_in))
     scan = _scan(packet_blocks(path_in) if held is None else held, topology, str(path_in))
@@ -183,7 +183,7 @@ def _scan(blocks: Iterable[Block], topology: Topology, source: str) -> Scan:
     return Scan(source, n_packets, ascending, longest, first_multicast)
 
 
-def _replay_whole(packets: Packets, replay: Replay) -> Deliveries:
+def _replay_whole(packets: Packets, replay: PacketReplay) -> Deliveries:
     """Replay packets that are in any order and known to be possible."""
     cycles = _entry_cycles(packets)
     order = np.argsort(cycles, kind="stable")

@@ -21,7 +21,7 @@ from cosa.common.files import FileModel, Model
 from nocsim.mesh.heat import LinkHeat
 from nocsim.mesh.routing import ROUTER_CYCLES
 from nocsim.mesh.topology import Link, LinkKind
-from nocsim.traffic.packet_stream import Replay
+from nocsim.traffic.packet_stream import PacketReplay
 from nocsim.traffic.packets import Int64s, Packets
 from nocsim.traffic.patterns import Pattern
 
@@ -137,7 +137,7 @@ class _Histogram:
         )
 
 
-class Traffic:
+class SyntheticTraffic:
     """One run of synthetic traffic; `run` does it, `heat` has the links of the measurement afterwards.
 
     Parameters
@@ -189,7 +189,7 @@ class Traffic:
         self.cycles, self.warmup_cycles = cycles, warmup
         self.fifo_flits, self.reservation_flits = fifo_flits, reservation_flits
         self.topology = pattern.topology
-        self.replay = Replay(self.topology, fifo_flits, reservation_flits)
+        self.replay = PacketReplay(self.topology, fifo_flits, reservation_flits)
         self.heat = LinkHeat(self.topology, np.zeros(self.topology.n_links, dtype=np.int64), 0)
         self._rng = np.random.default_rng(seed)
         self._created = 0  # packets so far
@@ -335,9 +335,9 @@ class Traffic:
 
 
 def sweep(pattern: Pattern, rates: Iterable[float], **options: Any) -> Iterator[TrafficResult]:
-    """One result for each rate; options as those of `Traffic`. Each point starts anew, from the same seed."""
+    """One result for each rate; options as those of `SyntheticTraffic`. Each point starts anew, from the same seed."""
     for rate in rates:
-        yield Traffic(pattern, rate, **options).run()
+        yield SyntheticTraffic(pattern, rate, **options).run()
 
 
 def sweep_rates(text: str) -> list[float]:

@@ -17,7 +17,7 @@ import numpy as np
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.mappers.figures import NetworkModel, fix_counts, free_counts
-from cosa.mappers.neighbours import Point
+from cosa.mappers.neighbours import MappingPoint
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.solver import solve
 from cosa.model.arch import Architecture
@@ -80,7 +80,7 @@ class Tiles:
         kept = None if keeps is None else tuple(tuple(tensors(letters)) for letters in keeps)
         return Tiles(tuple(loops(one) for one, _ in split), tuple(loops(other) for _, other in split), kept)
 
-    def point(self) -> Point:
+    def point(self) -> MappingPoint:
         """The same as the mappers write it."""
         bounds = np.ones((2, len(self.temporal), len(DIMS)), np.int64)
         for kind, entries in enumerate((self.temporal, self.spatial)):
@@ -90,7 +90,7 @@ class Tiles:
         kept = None
         if self.keeps is not None:
             kept = np.array([[tensor in level for tensor in TENSORS] for level in self.keeps])
-        return Point(bounds, np.zeros(len(self.temporal), np.int64), kept)
+        return MappingPoint(bounds, np.zeros(len(self.temporal), np.int64), kept)
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Meshed:
         self.judge = NetworkEvaluator(self.layer, self.architecture)
         self.program = self.model.program(1000.0, 1e5)
 
-    def tilings(self, rng: random.Random, most_nests: int) -> Iterator[Point]:
+    def tilings(self, rng: random.Random, most_nests: int) -> Iterator[MappingPoint]:
         """Random tilings that fit, with at most so many nests."""
         levels = range(len(self.architecture.levels))
         fanouts = [prod(self.architecture.fanout(at)) for at in levels]
@@ -233,11 +233,11 @@ class Meshed:
                     if kind and bounds[1, at].prod() * prime > fanouts[at]:
                         kind, at = 0, levels[-1]
                     bounds[kind, at, number] *= prime
-            point = Point(bounds, np.zeros(len(levels), np.int64))
+            point = MappingPoint(bounds, np.zeros(len(levels), np.int64))
             if self.model.neighbourhood.count_nests(point) <= most_nests and self.model.figures(point):
                 yield point
 
-    def costs(self, point: Point) -> tuple[float, float]:
+    def costs(self, point: MappingPoint) -> tuple[float, float]:
         """The least floor and the least predicted cycles of a tiling's nests."""
         floor = cycles = np.inf
         for points in self.model.neighbourhood.every_nest(point):
@@ -247,7 +247,7 @@ class Meshed:
             cycles = min(cycles, float(self.judge.predicted_cycles(loads, self.constants).min()))
         return floor, cycles
 
-    def says(self, point: Point) -> tuple[float | None, float | None]:
+    def says(self, point: MappingPoint) -> tuple[float | None, float | None]:
         """The least floor and the least predicted cycles that the program has for a tiling."""
         fix_counts(self.program, point)
         return least(self.program, self.program.floor, 1000.0), least(self.program, self.program.cycles, 1000.0)

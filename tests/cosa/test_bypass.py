@@ -18,9 +18,9 @@ from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.analytical.routes import endpoint
 from cosa.analytical.traffic import Traffic
 from cosa.common.errors import InfeasibleError, InputError
-from cosa.mappers.certified import Search
+from cosa.mappers.certified import CertifiedSearch
 from cosa.mappers.figures import AnalyticalModel, NetworkModel
-from cosa.mappers.neighbours import Point, Points
+from cosa.mappers.neighbours import MappingPoint, MappingPoints
 from cosa.mappers.opening import outermost_only
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.constraints import Constraints
@@ -60,7 +60,7 @@ def best_of_all(model: AnalyticalModel, layer: Layer, objective: str) -> float:
             keeps[level, TENSORS.index(tensor)] = kept
         kept = np.repeat(keeps[np.newaxis], len(tilings), axis=0)
         for orders in product(range(len(model.neighbourhood.innermost)), repeat=len(model.architecture.levels) - 1):
-            points = Points(tilings, np.tile(np.array((0, *orders)), (len(tilings), 1)), kept)
+            points = MappingPoints(tilings, np.tile(np.array((0, *orders)), (len(tilings), 1)), kept)
             result = model.evaluator(points[0]).evaluate(model.neighbourhood.batch(points), detail=False)
             cycles, energy = result.cycles.astype(float), result.energy_pj
             value = {"latency": cycles, "energy": energy, "edp": cycles * energy}[objective]
@@ -84,13 +84,13 @@ def test_the_answer_is_the_best_of_all_choices_and_the_bound_below_it(
     layer = small_layer(**bounds)
     model = small_model(layer, kind)
     start = outermost_only(layer, model.architecture, model.neighbourhood)
-    outcome = Search(model=model, start=[start], gap=1e-4, time_limit_seconds=120).run(objective)
+    outcome = CertifiedSearch(model=model, start=[start], gap=1e-4, time_limit_seconds=120).run(objective)
     best = best_of_all(model, layer, objective)
     assert outcome.value == pytest.approx(best, rel=1e-9)
     assert outcome.bound <= best * (1 + 1e-9)
 
 
-def wander(model: AnalyticalModel, layer: Layer, rng: random.Random, steps: int) -> Point:
+def wander(model: AnalyticalModel, layer: Layer, rng: random.Random, steps: int) -> MappingPoint:
     """A mapping some random steps from the one that always fits."""
     point = outermost_only(layer, model.architecture, model.neighbourhood)
     for _ in range(steps):

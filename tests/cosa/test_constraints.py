@@ -12,10 +12,10 @@ import pytest
 import cosa
 from cosa.commands.main import main
 from cosa.common.errors import InfeasibleError, InputError
-from cosa.mappers.certified import Search
+from cosa.mappers.certified import CertifiedSearch
 from cosa.mappers.feasible import feasible_point
 from cosa.mappers.figures import AnalyticalModel, NetworkModel
-from cosa.mappers.neighbours import Neighbourhood, Point, Points
+from cosa.mappers.neighbours import MappingPoint, MappingPoints, Neighbourhood
 from cosa.model.arch import Architecture, architecture_names, load_architecture
 from cosa.model.constraints import Constraints, constraint_names, load_constraints
 from cosa.model.layer import Layer
@@ -40,8 +40,8 @@ def exhaustive(model: AnalyticalModel, objective: str) -> float:
     orders = [neighbourhood._choices[level] for level in range(1, len(model.architecture.levels))]
     for chosen in product(*orders):
         numbers = np.tile(np.array((neighbourhood._choices[0][0], *chosen)), (len(tilings), 1))
-        result = model.evaluator(Point(tilings[0], numbers[0])).evaluate(
-            neighbourhood.batch(Points(tilings, numbers)), detail=False
+        result = model.evaluator(MappingPoint(tilings[0], numbers[0])).evaluate(
+            neighbourhood.batch(MappingPoints(tilings, numbers)), detail=False
         )
         value = result.energy_pj if objective == "energy" else result.cycles.astype(float)
         best = min(best, float(value[result.fits].min()))
@@ -74,7 +74,7 @@ def test_the_answer_is_the_best_of_what_keeps_to_them(
     rules = constraints(**data).rules(layer, architecture)
     model = AnalyticalModel(layer, architecture, rules=rules)
     start = feasible_point(layer, architecture, model.neighbourhood)
-    outcome = Search(model=model, start=[start], gap=1e-4).run(objective)
+    outcome = CertifiedSearch(model=model, start=[start], gap=1e-4).run(objective)
     best = exhaustive(model, objective)
     assert outcome.value == pytest.approx(best, rel=1e-9)
     assert outcome.bound <= best * (1 + 1e-9)
@@ -241,7 +241,7 @@ def test_the_network_model_keeps_to_them_too() -> None:
     rules = constraints(orders=[{"level": "every", "stays": "outputs"}]).rules(layer, architecture)
     model = NetworkModel(layer, architecture, rules=rules)
     start = feasible_point(layer, architecture, model.neighbourhood)
-    outcome = Search(model=model, start=[start], gap=1e-3).run("energy")
+    outcome = CertifiedSearch(model=model, start=[start], gap=1e-3).run("energy")
     assert rules.broken(architecture, model.neighbourhood.nest(outcome.answer.point)) == []
     assert outcome.bound <= outcome.value * (1 + 1e-9)
 

@@ -19,9 +19,9 @@ from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.analytical.routes import endpoint
 from cosa.analytical.traffic import Traffic
 from cosa.common.errors import InputError
-from cosa.mappers.certified import Search
+from cosa.mappers.certified import CertifiedSearch
 from cosa.mappers.figures import AnalyticalModel, CostModel, NetworkModel
-from cosa.mappers.neighbours import Neighbourhood, Point, Points
+from cosa.mappers.neighbours import MappingPoint, MappingPoints, Neighbourhood
 from cosa.mappers.opening import outermost_only
 from cosa.mappers.padding import padding_choices
 from cosa.mip.factors import prime_factors
@@ -115,8 +115,8 @@ def exhaustive(model: AnalyticalModel, layer: Layer, objective: str) -> float:
     best = np.inf
     for orders in product(range(len(neighbourhood.innermost)), repeat=len(model.architecture.levels) - 1):
         numbers = np.tile(np.array((0, *orders)), (len(tilings), 1))
-        result = model.evaluator(Point(tilings[0], numbers[0])).evaluate(
-            neighbourhood.batch(Points(tilings, numbers)), detail=False
+        result = model.evaluator(MappingPoint(tilings[0], numbers[0])).evaluate(
+            neighbourhood.batch(MappingPoints(tilings, numbers)), detail=False
         )
         cycles, energy = result.cycles.astype(float), result.energy_pj
         value = {"latency": cycles, "energy": energy, "edp": cycles * energy}[objective]
@@ -144,7 +144,7 @@ def test_the_answer_is_the_best_of_all_and_the_bound_below_it(
     else:
         model = NetworkModel(layer, meshed_architecture())
     start = outermost_only(layer, model.architecture, model.neighbourhood)
-    outcome = Search(model=model, start=[start], gap=1e-4, time_limit_seconds=60).run(objective)
+    outcome = CertifiedSearch(model=model, start=[start], gap=1e-4, time_limit_seconds=60).run(objective)
     best = exhaustive(model, layer, objective)
     assert outcome.value == pytest.approx(best, rel=1e-9)
     assert outcome.bound <= best * (1 + 1e-9)
@@ -181,17 +181,17 @@ def test_the_orders_of_the_table_are_as_good_as_all_orders(bounds: dict[str, int
         table = np.array(
             [(0, *orders) for orders in product(range(len(neighbourhood.innermost)), repeat=len(choices) - 1)]
         )
-        batch = neighbourhood.batch(Points.of(Point(tiling, table[0]), table))
-        found = model.evaluator(Point(tiling, table[0])).evaluate(batch, detail=False)
+        batch = neighbourhood.batch(MappingPoints.of(MappingPoint(tiling, table[0]), table))
+        found = model.evaluator(MappingPoint(tiling, table[0])).evaluate(batch, detail=False)
         assert float(found.energy_pj.min()) == pytest.approx(least, rel=1e-12)
 
 
-def fixed(model: AnalyticalModel, point: Point) -> tuple[float, float, float]:
+def fixed(model: AnalyticalModel, point: MappingPoint) -> tuple[float, float, float]:
     """Cycles, energy (pJ) and floor that the program gives one tiling at most, orders free."""
     return at_tiling(model.program(1000.0, 1e5), point)
 
 
-def at_tiling(program: Any, point: Point) -> tuple[float, float, float]:
+def at_tiling(program: Any, point: MappingPoint) -> tuple[float, float, float]:
     """Cycles, energy (pJ) and floor of a program in units of 1000 and 1e5, of one tiling at most."""
     from pyomo.core import Objective
 

@@ -17,11 +17,12 @@ from cosa.mip.aggregated import Program
 from cosa.mip.nest import NestQuantities, breakdown, readings
 from cosa.mip.objective import OBJECTIVES, Weights
 from cosa.mip.paper import PaperProgram
-from cosa.mip.quantities import KINDS, Kind, Rules, exact_modes, staying_modes
+from cosa.mip.quantities import Rules, exact_modes, staying_modes
 from cosa.mip.solver import SolverResult, solve
 from cosa.mip.space import Factors
 from cosa.model.arch import Architecture, load_architecture
 from cosa.model.layer import DIMS, Dim, Layer
+from cosa.model.mapping_rules import KINDS, LoopKind
 from cosa.model.validity import violations
 
 published = partial(cosa.schedule, mapper="published")
@@ -68,7 +69,7 @@ def every_value(work: Layer, objective: str, rules: Rules) -> float:
     """The least objective over every assignment of factors, of 1 too, to places, and the orders it is for."""
     assert all(bound in (1, 2, 3, 5, 7) for bound in work.bounds.values())
     dims = [dim for dim in DIMS if work.bounds[dim] > 1]
-    places: list[tuple[int, Kind]] = [
+    places: list[tuple[int, LoopKind]] = [
         (level, kind)
         for level in range(len(SIMBA.levels))
         for kind in KINDS
@@ -78,7 +79,7 @@ def every_value(work: Layer, objective: str, rules: Rules) -> float:
     modes = exact_modes(rules) if chosen.absolute else staying_modes(rules)
     best = float("inf")
     for assigned in product(places, repeat=len(dims)):
-        bounds: dict[tuple[int, Dim, Kind], int] = {
+        bounds: dict[tuple[int, Dim, LoopKind], int] = {
             (level, dim, kind): work.bounds[dim] for dim, (level, kind) in zip(dims, assigned, strict=True)
         }
         if any(

@@ -130,7 +130,7 @@ def test_where_the_bound_is_out_of_reach_the_program_answers(
 
 def test_a_descent_gives_what_its_mapping_evaluates_to_and_never_more_than_the_start() -> None:
     from cosa.analytical.batch_kernel import descend
-    from cosa.mappers.neighbours import Point, Points
+    from cosa.mappers.neighbours import MappingPoint, MappingPoints
 
     for bounds in LAYERS:
         layer, architecture = small_layer(**bounds), small_architecture()
@@ -140,7 +140,7 @@ def test_a_descent_gives_what_its_mapping_evaluates_to_and_never_more_than_the_s
         keeps = np.array([[[True] * 3, [False, True, True], [True] * 3]])
         values = []
         for most in (1, 10, 1000):
-            point = Point(start.bounds.copy(), start.orders.copy())
+            point = MappingPoint(start.bounds.copy(), start.orders.copy())
             looked, cycles = descend(
                 point.bounds,
                 point.orders,
@@ -151,7 +151,7 @@ def test_a_descent_gives_what_its_mapping_evaluates_to_and_never_more_than_the_s
                 0.0,
                 most,
             )
-            result = evaluator.evaluate(model.neighbourhood.batch(Points.of(point)))
+            result = evaluator.evaluate(model.neighbourhood.batch(MappingPoints.of(point)))
             assert looked <= most
             assert result.fits[0]
             assert cycles == result.cycles[0]

@@ -12,7 +12,7 @@ import cosa
 from cosa.commands.main import main
 from cosa.common.errors import InputError
 from cosa.mappers.figures import AnalyticalModel
-from cosa.mappers.neighbours import Point, Points
+from cosa.mappers.neighbours import MappingPoint, MappingPoints
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule
 from tests.cosa.test_constraints import write_small
@@ -28,8 +28,8 @@ def every_figure(layer: Layer) -> tuple[np.ndarray, np.ndarray]:
     cycles, energies = [], []
     for orders in product(range(len(model.neighbourhood.innermost)), repeat=len(model.architecture.levels) - 1):
         numbers = np.tile(np.array((0, *orders)), (len(tilings), 1))
-        batch = model.neighbourhood.batch(Points(tilings, numbers))
-        result = model.evaluator(Point(tilings[0], numbers[0])).evaluate(batch, detail=False)
+        batch = model.neighbourhood.batch(MappingPoints(tilings, numbers))
+        result = model.evaluator(MappingPoint(tilings[0], numbers[0])).evaluate(batch, detail=False)
         cycles.append(np.where(result.fits, result.cycles, np.inf))
         energies.append(np.where(result.fits, result.energy_pj, np.inf))
     return np.array(cycles), np.array(energies)

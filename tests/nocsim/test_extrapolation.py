@@ -18,10 +18,10 @@ from cosa.model.networks import load_network
 from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from nocsim.machine.accelerator import Accelerator
 from nocsim.machine.dataflow import Odometer, fetches, visits
-from nocsim.machine.extrapolate import Machine, run
+from nocsim.machine.extrapolate import Simulated, run
 from nocsim.machine.limits import Limits
 from nocsim.machine.sampling import _SETTLING_LATENCY_CYCLES as SETTLING_LATENCY_CYCLES
-from nocsim.machine.sampling import Plan, Sampler, settling_cycles
+from nocsim.machine.sampling import Sampler, SamplingPlan, settling_cycles
 from nocsim.result.accounts import accounts, scaled
 from nocsim.result.collect import collect
 from nocsim.result.estimate import MARGIN, Error, shift, standard_error, windows_for
@@ -61,7 +61,7 @@ def _long(order: str, machine: Architecture) -> Schedule:
 
 
 def _simulate(schedule: Schedule, *, exact: bool = False, ideal_memory: bool = False) -> Result:
-    done = run(Machine(schedule, ideal_memory=ideal_memory), Limits(), None, exact=exact, steps_at_once=0)
+    done = run(Simulated(schedule, ideal_memory=ideal_memory), Limits(), None, exact=exact, steps_at_once=0)
     return collect(done.accelerator, None, done.runs, done.error)
 
 
@@ -118,7 +118,7 @@ def test_a_plan_of_all_periods_is_the_exact_run(seed: int) -> None:
     for depth in range(1, len(loops) + 1):
         bounds = tuple(x.bound for x in loops[:depth])
         share = bounds[-1] if seed % 2 else 1
-        plan = Plan((*bounds[:-1], bounds[-1] // share), share, (), {}, (), 1)
+        plan = SamplingPlan((*bounds[:-1], bounds[-1] // share), share, (), {}, (), 1)
         plan = replace(plan, periods=tuple((number, 1) for number in range(plan.count)))
         accelerator = Accelerator(schedule, plan=plan)
         accelerator.load_kernels()
@@ -136,7 +136,7 @@ def test_any_gaps_run_to_the_end(seed: int) -> None:
     depth = (len(loops) + 1) // 2
     bounds = tuple(x.bound for x in loops[:depth])
     share = max(x for x in range(1, 4) if not depth or bounds[-1] % x == 0) if seed % 2 and depth else 1
-    plan = Plan((*bounds[:-1], bounds[-1] // share) if depth else (), share, (), {}, (), 1)
+    plan = SamplingPlan((*bounds[:-1], bounds[-1] // share) if depth else (), share, (), {}, (), 1)
     chosen = tuple((number, 1) for number in range(plan.count) if number * (seed + 2) % 7 < 4)
     accelerator = Accelerator(schedule, plan=replace(plan, periods=chosen))
     accelerator.run()
@@ -175,9 +175,9 @@ def test_no_plan_where_little_would_be_saved(small_job: Schedule) -> None:
 def test_uncertain_runs_end_in_the_exact_one() -> None:
     """Periods differ so much here that more than half of them would be needed."""
     schedule = _long("PCK", architecture([["weights", "inputs", "outputs"]], buffer_keeps=["inputs"]))
-    sure = run(Machine(schedule, ideal_memory=True), Limits(), None, exact=False, steps_at_once=0)
+    sure = run(Simulated(schedule, ideal_memory=True), Limits(), None, exact=False, steps_at_once=0)
     assert sure.runs > 1 and sure.accelerator.plan is None and sure.error is None
-    exact = run(Machine(schedule, ideal_memory=True), Limits(), None, exact=True)
+    exact = run(Simulated(schedule, ideal_memory=True), Limits(), None, exact=True)
     assert sure.accelerator.end_cycle == exact.accelerator.end_cycle
 
 
@@ -209,7 +209,7 @@ def test_a_memory_that_is_slower_than_a_port_settles_later() -> None:
     assert settling_cycles(traffic, 0.5) > settling_cycles(traffic) > 200
 
 
-PLAN = Plan((30,), 1, tuple((n, 1) for n in range(12)), {1: 0, 2: 0, 5: 0, 6: 0, 8: 1, 9: 1}, (20, 8), 1, 3)
+PLAN = SamplingPlan((30,), 1, tuple((n, 1) for n in range(12)), {1: 0, 2: 0, 5: 0, 6: 0, 8: 1, 9: 1}, (20, 8), 1, 3)
 """Windows of periods 1 and 2, 5 and 6, 8 and 9."""
 
 
@@ -221,7 +221,7 @@ def test_standard_error_of_alike_and_different_periods() -> None:
     uneven = standard_error(PLAN, alike | {1: 12.0, 2: 12.0, 5: 8.0, 6: 8.0})
     assert 0 < even < uneven
     # A single kind: by the textbook, with the periods of a window as one.
-    whole = Plan((24,), 1, (), dict.fromkeys(range(1, 5), 0), (20,), 1, 1)
+    whole = SamplingPlan((24,), 1, (), dict.fromkeys(range(1, 5), 0), (20,), 1, 1)
     alone = replace(whole, kinds={1: 0, 3: 0, 5: 0, 7: 0})
     cycles = {1: 12.0, 3: 8.0, 5: 12.0, 7: 8.0}
     assert standard_error(alone, cycles) == pytest.approx((20 * 16 * (16 / 3) / 4) ** 0.5, rel=0.03)
@@ -255,14 +255,14 @@ def _interrupt(share: float, _: int) -> None:
 
 def test_limits_make_partial_results() -> None:
     schedule = _long("PCK", architecture([["weights", "inputs", "outputs"]]))
-    done = run(Machine(schedule, ideal_memory=True), Limits(time_limit_seconds=0), None, exact=False, steps_at_once=0)
+    done = run(Simulated(schedule, ideal_memory=True), Limits(time_limit_seconds=0), None, exact=False, steps_at_once=0)
     found = collect(done.accelerator, None, done.runs, done.error)
     assert found.ended == "time_limit" and found.method == "extrapolated" and found.simulated_over_bound is None
     for pe in found.pes:
         parts = (pe.computing, pe.waiting_inputs, pe.waiting_weights, pe.waiting_partial_sums, pe.drain, pe.idle)
         assert min(parts) >= 0 and sum(parts) == found.cycles.total
     done = run(
-        Machine(schedule, ideal_memory=True), Limits(keep_interrupted=True), _interrupt, exact=False, steps_at_once=0
+        Simulated(schedule, ideal_memory=True), Limits(keep_interrupted=True), _interrupt, exact=False, steps_at_once=0
     )
     found = collect(done.accelerator, None, done.runs, done.error)
     assert found.ended == "interrupted" and found.extrapolation is not None and found.extrapolation.margin_share is None
@@ -276,7 +276,7 @@ def test_the_dram_counts_what_was_asked_of_it(seed: int) -> None:
     """Every other period counts twice: accesses and clocks add up."""
     schedule = _long("CPK", architecture([["weights", "inputs", "outputs"]]))
     traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
-    plan = Plan((4, 16), 8, tuple((number, 1 + seed) for number in range(0, 64, 8)), {}, (), 48)
+    plan = SamplingPlan((4, 16), 8, tuple((number, 1 + seed) for number in range(0, 64, 8)), {}, (), 48)
     accelerator = Accelerator(schedule, plan=plan)
     accelerator.run()
     result = collect(accelerator, None)

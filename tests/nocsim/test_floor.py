@@ -14,7 +14,7 @@ from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.mappers.figures import NetworkModel
-from cosa.mappers.neighbours import Point
+from cosa.mappers.neighbours import MappingPoint
 from cosa.mappers.opening import outermost_only
 from cosa.mappers.polish import SCORES
 from cosa.model.arch import Architecture
@@ -55,7 +55,7 @@ def test_no_random_schedule_runs_below_its_floor() -> None:
         assert floor <= simulated_cycles(schedule), seed
 
 
-def near(model: NetworkModel, rng: random.Random) -> Point:
+def near(model: NetworkModel, rng: random.Random) -> MappingPoint:
     """A mapping a random walk away from one with a low floor."""
     neighbourhood = model.neighbourhood
     point = outermost_only(model.layer, model.architecture, neighbourhood)

@@ -14,7 +14,7 @@ from nocsim.mesh import kernel as kernel
 from nocsim.mesh.topology import Topology
 from nocsim.traffic import packet_stream
 from nocsim.traffic.packet_files import PACKET_COLUMNS, packet_blocks, plain_packets, read_packets
-from nocsim.traffic.packet_stream import Replay
+from nocsim.traffic.packet_stream import PacketReplay
 from nocsim.traffic.packets import PacketError, Packets
 from nocsim.traffic.replay import Scan, replay_packets, replay_packets_file
 
@@ -203,7 +203,7 @@ def test_files_in_any_order_give_the_same(tmp_path: Path, order: str) -> None:
 
 
 def test_what_is_kept_follows_what_is_in_flight() -> None:
-    replay = Replay(Topology(4, 4))
+    replay = PacketReplay(Topology(4, 4))
     rng = random.Random(6)
     taken = cycle = 0
     for _ in range(40):

@@ -13,12 +13,12 @@ from nocsim.mesh.topology import Topology
 from nocsim.traffic.patterns import PATTERNS, Pattern, permutation
 from nocsim.traffic.replay import Packet, replay_packets
 from nocsim.traffic.report import table, text
-from nocsim.traffic.synthetic import Traffic, TrafficResult, sweep, sweep_rates
+from nocsim.traffic.synthetic import SyntheticTraffic, TrafficResult, sweep, sweep_rates
 from tests.conftest import Command as Nocsim
 
 
 def result(name: str, mesh: tuple[int, int], rate: float, cycles: int = 4000, **options: int) -> TrafficResult:
-    return Traffic(Pattern(name, Topology(*mesh)), rate, cycles=cycles, **options).run()  # type: ignore[arg-type]
+    return SyntheticTraffic(Pattern(name, Topology(*mesh)), rate, cycles=cycles, **options).run()  # type: ignore[arg-type]
 
 
 # ---- patterns
@@ -93,7 +93,7 @@ def test_a_low_load_is_accepted_at_nearly_the_latency_of_an_empty_mesh(name: str
 
 def test_figures_are_those_of_a_replay_of_the_same_packets() -> None:
     topology = Topology(4, 3)
-    traffic = Traffic(Pattern("uniform", topology), 0.2, cycles=1500, warmup_cycles=300, seed=7)
+    traffic = SyntheticTraffic(Pattern("uniform", topology), 0.2, cycles=1500, warmup_cycles=300, seed=7)
     sent: list[Packet] = []
     feed = traffic.replay.feed
 
@@ -128,7 +128,7 @@ def test_the_warm_up_is_not_measured_and_the_seed_decides() -> None:
 
 
 def test_links_of_neighbour_traffic_are_loaded_as_the_rate() -> None:
-    traffic = Traffic(Pattern("neighbor", Topology(4, 1)), 0.2, cycles=20_000)
+    traffic = SyntheticTraffic(Pattern("neighbor", Topology(4, 1)), 0.2, cycles=20_000)
     r = traffic.run()
     shares = dict(zip(traffic.topology.link_names(), traffic.heat.busy_share, strict=True))
     for link in ("r0->r1", "r1->r2", "r2->r3", "r3->r2", "local0->r0", "r1->local1"):
@@ -193,7 +193,7 @@ def test_a_short_run_sees_a_deadlock_too() -> None:
 )
 def test_impossible_runs(rate: float, options: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Traffic(Pattern("uniform", Topology(4, 4)), rate, **options)  # type: ignore[arg-type]
+        SyntheticTraffic(Pattern("uniform", Topology(4, 4)), rate, **options)  # type: ignore[arg-type]
 
 
 # ---- sweep and command

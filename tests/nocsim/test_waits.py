@@ -10,7 +10,7 @@ import pytest
 import nocsim
 from cosa.model.schedule import Loop, Schedule
 from nocsim.machine.accelerator import Accelerator
-from nocsim.machine.sampling import Plan
+from nocsim.machine.sampling import SamplingPlan
 from nocsim.machine.waits import CAUSES, Outbox, Passage, Passages, Timeline, by_resource
 from nocsim.result.accounts import accounts
 from nocsim.result.report import text
@@ -167,9 +167,9 @@ def test_weighted_periods_too(seed: int) -> None:
     schedule = random_schedule(seed)
     accelerator = Accelerator(schedule)
     bounds = tuple(x.bound for x in accelerator.traffic.step_loops)[:2]
-    plan = Plan(bounds, 1, (), {}, (), 1)
+    plan = SamplingPlan(bounds, 1, (), {}, (), 1)
     periods = tuple((number, 3 if number < plan.count - 1 else 1) for number in range(plan.count))
-    accelerator = Accelerator(schedule, plan=Plan(bounds, 1, periods, {}, (), 1))
+    accelerator = Accelerator(schedule, plan=SamplingPlan(bounds, 1, periods, {}, (), 1))
     accelerator.run()
     total, pes = accounts(accelerator)
     check(pes, total)

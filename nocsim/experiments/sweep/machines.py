@@ -20,7 +20,7 @@ OPTION = "options."
 
 
 @dataclass(frozen=True)
-class Machine:
+class SweptMachine:
     """An architecture that some axes make: as data, checked, and the values that its fields got.
 
     `device`: its DRAM device, where that is a file and not one of the package. `content`: what tells it from others.
@@ -47,7 +47,7 @@ class Machines:
         self.fields = [name for name in sweep.axes if name not in SPECIAL_AXES and not name.startswith(OPTION)]
         # Bytes last: they become words, whose size another axis may change.
         self._order = sorted(self.fields, key=is_bytes)
-        self._machines: dict[tuple[int, ...], Machine] = {}
+        self._machines: dict[tuple[int, ...], SweptMachine] = {}
         self._devices: dict[tuple[Any, ...], Device | InputError | None] = {}
         values = sweep.values("architecture") if "architecture" in sweep.axes else ["simba_4x4"]
         bases = [self._base(value) for value in values]
@@ -58,7 +58,7 @@ class Machines:
                 with naming(sweep, "architecture", value):
                     self._device(base)
 
-    def at(self, positions: Mapping[str, int]) -> Machine:
+    def at(self, positions: Mapping[str, int]) -> SweptMachine:
         """The machine at a place on the axes."""
         key = (positions.get("architecture", 0), *(positions[name] for name in self._order))
         if key not in self._machines:
@@ -88,7 +88,7 @@ class Machines:
             if is_bytes(name) and words in self.fields:
                 raise axis_error(self._sweep, name, f"says the same as {words}", allowed="one of the two")
 
-    def _build(self, key: tuple[int, ...]) -> Machine:
+    def _build(self, key: tuple[int, ...]) -> SweptMachine:
         base = self._bases[key[0]]
         data = copy.deepcopy(base)
         fields: dict[str, Any] = {}
@@ -106,7 +106,7 @@ class Machines:
         except InputError as error:
             problem = error
         content = found.content_hash if found else json.dumps(data, sort_keys=True)
-        return Machine(data, found, device, content, fields, problem)
+        return SweptMachine(data, found, device, content, fields, problem)
 
     def _device(self, architecture: Architecture) -> Device | None:
         """The DRAM device of an architecture if that is a file; either way it is read and checked.

@@ -23,7 +23,7 @@ from nocsim.experiments.pipeline import SimulatedPoint
 from nocsim.experiments.sweep.fields import value_at
 from nocsim.experiments.sweep.filters import Condition
 from nocsim.experiments.sweep.labels import architecture_labels, layer_labels
-from nocsim.experiments.sweep.machines import OPTION, Machine, Machines
+from nocsim.experiments.sweep.machines import OPTION, Machines, SweptMachine
 from nocsim.experiments.sweep.spec import Sweep
 from nocsim.experiments.sweep.values import axis_error, located, naming
 from nocsim.options import RunOptions
@@ -137,7 +137,7 @@ class _Expansion:
     def points(self) -> list[SweepPoint]:
         """See `expand`."""
         found: list[SweepPoint] = []
-        machines: list[Machine] = []
+        machines: list[SweptMachine] = []
         for positions in self._combinations():
             machine = self._machines.at(positions)
             entries = self._layers[positions.get("network", positions.get("layer", 0))]
@@ -153,7 +153,12 @@ class _Expansion:
         return found
 
     def _point(
-        self, number: int, axes: dict[str, Any], positions: dict[str, int], machine: Machine, entry: tuple[Layer, int]
+        self,
+        number: int,
+        axes: dict[str, Any],
+        positions: dict[str, int],
+        machine: SweptMachine,
+        entry: tuple[Layer, int],
     ) -> SweepPoint:
         options = self._options_at(positions)
         layer, count = entry
@@ -192,13 +197,13 @@ class _Expansion:
             self._options[key] = _checked_options(self._sweep, mapper, given)
         return self._options[key]
 
-    def _label(self, axis: str, positions: dict[str, int], machine: Machine) -> Any:
+    def _label(self, axis: str, positions: dict[str, int], machine: SweptMachine) -> Any:
         value = self._at(positions, axis)
         if axis in self._machines.fields:
             return machine.fields.get(axis, value)
         return self._labels[axis][positions[axis]] if axis in self._labels else value
 
-    def _wanted(self, axes: dict[str, Any], layer: Layer, machine: Machine) -> bool:
+    def _wanted(self, axes: dict[str, Any], layer: Layer, machine: SweptMachine) -> bool:
         def lookup(name: str) -> Any:
             head, _, rest = name.partition(".")
             if name in axes and name not in self._machines.fields:
@@ -216,7 +221,7 @@ class _Expansion:
         except _NoArchitectureError:
             return True  # it becomes a failed point, which says what is wrong
 
-    def _require_useful_values(self, points: list[SweepPoint], machines: list[Machine]) -> None:
+    def _require_useful_values(self, points: list[SweepPoint], machines: list[SweptMachine]) -> None:
         """A value that makes no valid architecture anywhere is a mistake in the file."""
         fields = self._machines.fields
         good = {(name, point.positions[name]) for point in points for name in fields if point.architecture is not None}
