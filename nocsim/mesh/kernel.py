@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import config, types
+from numba import config, njit, types
 from numba import uint64 as u64
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
@@ -28,6 +28,7 @@ from numba.extending import intrinsic
 from cosa.common.compile_cache import kept
 
 Int64s = npt.NDArray[Any]  # int64; Any, since numba and mypy disagree on the types of elements
+Bits = tuple[int, int, int, int, int, int]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # head: scalars of the state, one each
@@ -117,6 +118,12 @@ def compiled(function: Function) -> Function:
     return kept(function, **_OPTIONS)
 
 
+def inlined(function: Function) -> Function:
+    """Compile as part of the compiled functions that call it."""
+    result: Function = njit(forceinline=True, **_OPTIONS)(function)
+    return result
+
+
 if config.DISABLE_JIT:
 
     def lowest_bit(word: int) -> int:
@@ -134,6 +141,213 @@ else:
             return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
         return types.int64(types.int64), codegen
+
+
+@inlined
+def write_record(rec: Int64s, n_records: int, kind: int, message: int, endpoint: int, cycle: int) -> int:
+    """Write a record; how many there are."""
+    n = n_records << RECORD_SHIFT
+    rec[u64(n)] = kind
+    rec[u64(n + 1)] = message
+    rec[u64(n + 2)] = endpoint
+    rec[u64(n + 3)] = cycle
+    return n_records + 1
+
+
+@inlined
+def join_queue(sub: Int64s, s: int, slot: Int64s, queues: Int64s, planes: Int64s, new: int) -> Any:
+    """Put the submission at `s` into slot `new`, at the end of its source's queue; the next free slot."""
+    m = new << SLOT_SHIFT
+    free_slot = slot[u64(m + NEXT)]
+    slot[u64(m + NEXT)] = -1
+    slot[u64(m + BASE)] = (new << SLOT_OF_FLIT_SHIFT) | (sub[u64(s + S_ROUTE)] << ROUTE_SHIFT)
+    n_packets = sub[u64(s + S_PACKETS)]
+    slot[u64(m + PACKETS_LEFT)] = n_packets
+    slot[u64(m + FLITS)] = sub[u64(s + S_FLITS)]
+    slot[u64(m + LAST_FLITS)] = sub[u64(s + S_LAST_FLITS)]
+    slot[u64(m + POSITION)] = 0
+    slot[u64(m + LENGTH)] = sub[u64(s + (S_LAST_FLITS if n_packets == 1 else S_FLITS))]
+    slot[u64(m + GATE)] = sub[u64(s + S_GATE)]
+    slot[u64(m + GATE_KIND)] = sub[u64(s + S_GATE_KIND)]
+    slot[u64(m + MESSAGE)] = sub[u64(s + S_MESSAGE)]
+    each = sub[u64(s + S_EACH)]
+    slot[u64(m + EACH)] = each
+    slot[u64(m + DSTS_LEFT)] = sub[u64(s + S_DSTS)] * (n_packets if each & EACH_DELIVERED != 0 else 1)
+    slot[u64(m + TREE)] = sub[u64(s + S_TREE)]
+    source = sub[u64(s + S_LINK)]
+    q = source << 1
+    if queues[u64(q)] < 0:
+        queues[u64(q)] = new
+        planes[u64(((source >> 6) << PLANE_SHIFT) + ACTIVE)] |= np.int64(1) << (source & 63)
+    else:
+        slot[u64((queues[u64(q + 1)] << SLOT_SHIFT) + NEXT)] = new
+    queues[u64(q + 1)] = new
+    return free_slot
+
+
+@inlined
+def take_token(slot: Int64s, m: int, tokens: Int64s) -> bool:
+    """Whether the next flit of the message at `m` may go; it takes a token where its gate asks for one."""
+    gate_kind = slot[u64(m + GATE_KIND)]
+    if gate_kind == GATE_NONE:
+        return True
+    if slot[u64(m + POSITION)] != (0 if gate_kind == GATE_HEAD else slot[u64(m + LENGTH)] - 1):
+        return True
+    gate = slot[u64(m + GATE)]
+    if tokens[u64(gate)] == 0:
+        return False
+    tokens[u64(gate)] -= 1
+    return True
+
+
+@inlined
+def next_flit(slot: Int64s, m: int) -> Any:
+    """The next flit of the message at `m`, which moves on to the one behind."""
+    flit = slot[u64(m + BASE)]
+    position = slot[u64(m + POSITION)]
+    if position == 0:
+        flit |= HEAD_BIT
+    position += 1
+    if position == slot[u64(m + LENGTH)]:
+        flit |= TAIL_BIT
+        position = 0
+        left = slot[u64(m + PACKETS_LEFT)] - 1
+        slot[u64(m + PACKETS_LEFT)] = left
+        if left == 0 or slot[u64(m + EACH)] & EACH_DELIVERED != 0:
+            flit |= LAST_BIT
+        if left == 1:
+            slot[u64(m + LENGTH)] = slot[u64(m + LAST_FLITS)]
+    slot[u64(m + POSITION)] = position
+    return flit
+
+
+@inlined
+def put(ring: Int64s, ring_shift: int, link: Int64s, output: int, flit: int) -> None:
+    """Write a flit into the ring of a link."""
+    k = output << LINK_SHIFT
+    write = link[u64(k + WRITE)]
+    ring[u64((output << ring_shift) | (write & ((1 << ring_shift) - 1)))] = flit
+    link[u64(k + WRITE)] = write + 1
+
+
+@inlined
+def first(ring: Int64s, ring_shift: int, link: Int64s, source: int) -> Any:
+    """The flit that comes first in the ring of a link."""
+    read = link[u64((source << LINK_SHIFT) + READ)]
+    return ring[u64((source << ring_shift) | (read & ((1 << ring_shift) - 1)))]
+
+
+@inlined
+def grant_tree(
+    planes: Int64s, ring: Int64s, ring_shift: int, link: Int64s, outputs: Int64s, row: int, branch: int, flit: int
+) -> int:
+    """Give a multicast all its outputs behind a router if it may have them; the copies made (0: not granted)."""
+    ready = NOT_FULL + ((flit & HEAD_BIT) << 1)
+    ports = ~branch
+    while ports != 0:
+        output: Any = outputs[u64(row + lowest_bit(ports))]
+        ports &= ports - 1
+        o = (output >> 6) << PLANE_SHIFT
+        if ((planes[u64(o + ready)] & ~planes[u64(o + PUSHED)]) >> (output & 63)) & 1 == 0:
+            return 0
+    copies = 0
+    ports = ~branch
+    while ports != 0:
+        output = outputs[u64(row + lowest_bit(ports))]
+        ports &= ports - 1
+        o = (output >> 6) << PLANE_SHIFT
+        bit = np.int64(1) << (output & 63)
+        planes[u64(o + PUSHED)] |= bit
+        if flit & TAIL_BIT != 0:
+            planes[u64(o + OPEN)] |= bit
+        else:
+            planes[u64(o + OPEN)] &= ~bit
+        put(ring, ring_shift, link, output, flit)
+        copies += 1
+    return copies
+
+
+@inlined
+def granted_input(link: Int64s, k_out: int, winners: Int64s) -> Any:
+    """Which of the inputs that ask for an output gets it, round robin; their requests are over."""
+    requests = link[u64(k_out + REQUESTS)]
+    link[u64(k_out + REQUESTS)] = 0
+    if requests & (requests - 1) == 0:
+        port = lowest_bit(requests)
+    else:
+        port = winners[u64((link[u64(k_out + LAST_GRANT)] << 5) | requests)]
+    link[u64(k_out + LAST_GRANT)] = port
+    return port
+
+
+@inlined
+def advance(planes: Int64s, p: int, is_deep: bool, depth: Bits, room: Bits, room_any: int) -> Any:
+    """Registers and FIFOs of the 64 links of a word advance (steps 7 to 10), then the links; those that eject.
+
+    depth, room: the FIFO depth, and the largest count that leaves room for a multicast, bit by bit over a word.
+    """
+    snd, rcv = planes[u64(p + SND)], planes[u64(p + RCV)]
+    ireg, oreg = planes[u64(p + IREG)], planes[u64(p + OREG)]
+    c0, c1 = planes[u64(p + COUNT_0)], planes[u64(p + COUNT_1)]
+    c2, c3 = planes[u64(p + COUNT_2)], planes[u64(p + COUNT_3)]
+    c4 = c5 = np.int64(0)
+    if is_deep:
+        c4, c5 = planes[u64(p + COUNT_4)], planes[u64(p + COUNT_5)]
+    push = planes[u64(p + PUSHED)]
+    counted = c0 | c1 | c2 | c3 | c4 | c5
+    if snd | rcv | oreg | counted | push == 0:
+        return 0
+    move = oreg & ~snd  # 7a: output register to sender register
+    snd |= move
+    oreg ^= move
+    pop = counted & ~oreg  # 7b: FIFO to output register, before this cycle's pushes
+    oreg |= pop
+    change = pop ^ push  # 8: count + 1, - 1 or the same
+    down = pop & ~push
+    carry = change & (c0 ^ down)
+    c0 ^= change
+    change = carry & (c1 ^ down)
+    c1 ^= carry
+    carry = change & (c2 ^ down)
+    c2 ^= change
+    if is_deep:
+        change = carry & (c3 ^ down)
+        c3 ^= carry
+        carry = change & (c4 ^ down)
+        c4 ^= change
+        c5 ^= carry
+        planes[u64(p + COUNT_4)], planes[u64(p + COUNT_5)] = c4, c5
+    else:
+        c3 ^= carry
+    not_full = (c0 ^ depth[0]) | (c1 ^ depth[1]) | (c2 ^ depth[2]) | (c3 ^ depth[3])  # 9
+    fits = room[0] | ~c0
+    fits = (room[1] & ~c1) | (~(room[1] ^ c1) & fits)
+    fits = (room[2] & ~c2) | (~(room[2] ^ c2) & fits)
+    fits = (room[3] & ~c3) | (~(room[3] ^ c3) & fits)
+    if is_deep:
+        not_full |= (c4 ^ depth[4]) | (c5 ^ depth[5])
+        fits = (room[4] & ~c4) | (~(room[4] ^ c4) & fits)
+        fits = (room[5] & ~c5) | (~(room[5] ^ c5) & fits)
+    is_open = planes[u64(p + OPEN)]
+    planes[u64(p + OREG)] = oreg
+    planes[u64(p + COUNT_0)] = c0
+    planes[u64(p + COUNT_1)] = c1
+    planes[u64(p + COUNT_2)] = c2
+    planes[u64(p + COUNT_3)] = c3
+    planes[u64(p + NOT_FULL)] = not_full
+    planes[u64(p + UNICAST_OK)] = not_full & is_open
+    planes[u64(p + MULTICAST_OK)] = fits & room_any & is_open
+    planes[u64(p + PUSHED)] = 0
+    ejects = planes[u64(p + EJECTS)]
+    move = rcv & ~ireg & ~ejects  # 10: receiver register to input register
+    planes[u64(p + IREG)] = ireg | move
+    rcv ^= move
+    move = snd & ~rcv  # the link itself
+    rcv |= move
+    planes[u64(p + SND)] = snd ^ move
+    bits = rcv & ejects
+    planes[u64(p + RCV)] = rcv ^ bits
+    return bits
 
 
 @compiled
@@ -170,15 +384,11 @@ def run_mesh(
     """
     cycle, until = head[CYCLE], head[UNTIL]
     n_words, n_routers, ring_shift = head[N_WORDS], head[N_ROUTERS], head[RING_SHIFT]
-    ring_mask = (1 << ring_shift) - 1
     first_ejection = head[FIRST_EJECTION]
-    depth_0, depth_1 = head[DEPTH_BIT_0], head[DEPTH_BIT_0 + 1]
-    depth_2, depth_3 = head[DEPTH_BIT_0 + 2], head[DEPTH_BIT_0 + 3]
-    room_0, room_1 = head[ROOM_BIT_0], head[ROOM_BIT_0 + 1]
-    room_2, room_3, room_any = head[ROOM_BIT_0 + 2], head[ROOM_BIT_0 + 3], head[ROOM_ANY]
-    depth_4, depth_5 = head[DEPTH_BIT_0 + 4], head[DEPTH_BIT_0 + 5]
-    room_4, room_5 = head[ROOM_BIT_0 + 4], head[ROOM_BIT_0 + 5]
-    is_deep = head[IS_DEEP] != 0
+    d, r = DEPTH_BIT_0, ROOM_BIT_0
+    depth = head[d], head[d + 1], head[d + 2], head[d + 3], head[d + 4], head[d + 5]
+    room = head[r], head[r + 1], head[r + 2], head[r + 3], head[r + 4], head[r + 5]
+    room_any, is_deep = head[ROOM_ANY], head[IS_DEEP] != 0
     sub_pos, sub_end = head[SUB_POS], head[SUB_END]
     n_records, record_limit, head_records = head[N_RECORDS], head[RECORD_LIMIT], head[HEAD_RECORDS]
     free_slot, n_slots_used, n_flits = head[FREE_SLOT], head[N_SLOTS_USED], head[N_FLITS]
@@ -188,41 +398,13 @@ def run_mesh(
 
     while cycle < until and n_records < record_limit:
         # messages whose cycle has come join the queue of their source
-        while sub_pos < sub_end:
-            s = sub_pos << SUB_SHIFT
-            if sub[u64(s + S_CYCLE)] > cycle:
-                break
+        while sub_pos < sub_end and sub[u64((sub_pos << SUB_SHIFT) + S_CYCLE)] <= cycle:
             if n_flits > 0 and cycle - last_move > stall_limit:
                 stalled = True
                 break
+            free_slot = join_queue(sub, sub_pos << SUB_SHIFT, slot, queues, planes, free_slot)
             sub_pos += 1
-            new = free_slot
-            m = new << SLOT_SHIFT
-            free_slot = slot[u64(m + NEXT)]
             n_slots_used += 1
-            slot[u64(m + NEXT)] = -1
-            slot[u64(m + BASE)] = (new << SLOT_OF_FLIT_SHIFT) | (sub[u64(s + S_ROUTE)] << ROUTE_SHIFT)
-            n_packets = sub[u64(s + S_PACKETS)]
-            slot[u64(m + PACKETS_LEFT)] = n_packets
-            slot[u64(m + FLITS)] = sub[u64(s + S_FLITS)]
-            slot[u64(m + LAST_FLITS)] = sub[u64(s + S_LAST_FLITS)]
-            slot[u64(m + POSITION)] = 0
-            slot[u64(m + LENGTH)] = sub[u64(s + (S_LAST_FLITS if n_packets == 1 else S_FLITS))]
-            slot[u64(m + GATE)] = sub[u64(s + S_GATE)]
-            slot[u64(m + GATE_KIND)] = sub[u64(s + S_GATE_KIND)]
-            slot[u64(m + MESSAGE)] = sub[u64(s + S_MESSAGE)]
-            each = sub[u64(s + S_EACH)]
-            slot[u64(m + EACH)] = each
-            slot[u64(m + DSTS_LEFT)] = sub[u64(s + S_DSTS)] * (n_packets if each & EACH_DELIVERED != 0 else 1)
-            slot[u64(m + TREE)] = sub[u64(s + S_TREE)]
-            source = sub[u64(s + S_LINK)]
-            q = source << 1
-            if queues[u64(q)] < 0:
-                queues[u64(q)] = new
-                planes[u64(((source >> 6) << PLANE_SHIFT) + ACTIVE)] |= one << (source & 63)
-            else:
-                slot[u64((queues[u64(q + 1)] << SLOT_SHIFT) + NEXT)] = new
-            queues[u64(q + 1)] = new
             n_still = 0
         if stalled:
             break
@@ -253,56 +435,23 @@ def run_mesh(
                 j = lowest_bit(bits)
                 bits &= bits - 1
                 source = (w << 6) | j
-                new = queues[u64(source << 1)]
-                m = new << SLOT_SHIFT
-                position = slot[u64(m + POSITION)]
-                length = slot[u64(m + LENGTH)]
-                gate_kind = slot[u64(m + GATE_KIND)]
-                if gate_kind != GATE_NONE:
-                    gated = 0 if gate_kind == GATE_HEAD else length - 1
-                    if position == gated:
-                        gate = slot[u64(m + GATE)]
-                        if tokens[u64(gate)] == 0:
-                            planes[u64(p + ACTIVE)] &= ~(one << j)  # until tokens are released
-                            continue
-                        tokens[u64(gate)] -= 1
-                flit = slot[u64(m + BASE)]
-                if position == 0:
-                    flit |= HEAD_BIT
-                    if head_records != 0:
-                        n = n_records << RECORD_SHIFT
-                        n_records += 1
-                        rec[u64(n)] = HEAD_SENT
-                        rec[u64(n + 1)] = slot[u64(m + MESSAGE)]
-                        rec[u64(n + 2)] = -1
-                        rec[u64(n + 3)] = cycle
-                position += 1
-                if position == length:
-                    flit |= TAIL_BIT
-                    position = 0
-                    left = slot[u64(m + PACKETS_LEFT)] - 1
-                    slot[u64(m + PACKETS_LEFT)] = left
-                    each = slot[u64(m + EACH)]
-                    if left == 0 or each & EACH_DELIVERED != 0:
-                        flit |= LAST_BIT
-                    if left == 0 or each & EACH_SENT != 0:
-                        n = n_records << RECORD_SHIFT
-                        n_records += 1
-                        rec[u64(n)] = SENT
-                        rec[u64(n + 1)] = slot[u64(m + MESSAGE)]
-                        rec[u64(n + 2)] = -1
-                        rec[u64(n + 3)] = cycle
-                    if left == 1:
-                        slot[u64(m + LENGTH)] = slot[u64(m + LAST_FLITS)]
-                    elif left == 0:
+                m = queues[u64(source << 1)] << SLOT_SHIFT
+                if not take_token(slot, m, tokens):
+                    planes[u64(p + ACTIVE)] &= ~(one << j)  # until tokens are released
+                    continue
+                flit = next_flit(slot, m)
+                if flit & HEAD_BIT != 0 and head_records != 0:
+                    n_records = write_record(rec, n_records, HEAD_SENT, slot[u64(m + MESSAGE)], -1, cycle)
+                if flit & TAIL_BIT != 0:
+                    left = slot[u64(m + PACKETS_LEFT)]
+                    if left == 0 or slot[u64(m + EACH)] & EACH_SENT != 0:
+                        n_records = write_record(rec, n_records, SENT, slot[u64(m + MESSAGE)], -1, cycle)
+                    if left == 0:
                         following = slot[u64(m + NEXT)]
                         queues[u64(source << 1)] = following
                         if following < 0:
                             planes[u64(p + ACTIVE)] &= ~(one << j)
-                slot[u64(m + POSITION)] = position
-                k = source << LINK_SHIFT
-                ring[u64((source << ring_shift) | (link[u64(k + WRITE)] & ring_mask))] = flit
-                link[u64(k + WRITE)] += 1
+                put(ring, ring_shift, link, source, flit)
                 planes[u64(p + SND)] |= one << j
                 n_flits += 1
                 n_still = 0
@@ -314,7 +463,7 @@ def run_mesh(
                 bits &= bits - 1
                 source = (w << 6) | j
                 k = source << LINK_SHIFT
-                flit = ring[u64((source << ring_shift) | (link[u64(k + READ)] & ring_mask))]
+                flit = first(ring, ring_shift, link, source)
                 router = link[u64(k + ROUTER)]
                 branch: Any = np.int64(routes[u64(((flit >> ROUTE_SHIFT) & ROUTE_MASK) + router)])
                 if branch >= 0:
@@ -324,33 +473,9 @@ def run_mesh(
                         link[u64((branch << LINK_SHIFT) + REQUESTS)] |= one << link[u64(k + INPUT)]
                         planes[u64(o + WANTED)] |= one << b
                 else:
-                    ready = NOT_FULL + ((flit & HEAD_BIT) << 1)
-                    granted = True
-                    ports = ~branch
-                    while ports != 0:
-                        output: Any = outputs[u64((router << 3) + lowest_bit(ports))]
-                        ports &= ports - 1
-                        o = (output >> 6) << PLANE_SHIFT
-                        if ((planes[u64(o + ready)] & ~planes[u64(o + PUSHED)]) >> (output & 63)) & 1 == 0:
-                            granted = False
-                            break
-                    if granted:
-                        ports = ~branch
-                        while ports != 0:
-                            output = outputs[u64((router << 3) + lowest_bit(ports))]
-                            ports &= ports - 1
-                            o = (output >> 6) << PLANE_SHIFT
-                            bit = one << (output & 63)
-                            planes[u64(o + PUSHED)] |= bit
-                            if flit & TAIL_BIT != 0:
-                                planes[u64(o + OPEN)] |= bit
-                            else:
-                                planes[u64(o + OPEN)] &= ~bit
-                            k_out = output << LINK_SHIFT
-                            ring[u64((output << ring_shift) | (link[u64(k_out + WRITE)] & ring_mask))] = flit
-                            link[u64(k_out + WRITE)] += 1
-                            n_flits += 1
-                        n_flits -= 1
+                    copies = grant_tree(planes, ring, ring_shift, link, outputs, router << 3, branch, flit)
+                    if copies > 0:
+                        n_flits += copies - 1
                         link[u64(k + READ)] += 1
                         planes[u64(p + IREG)] &= ~(one << j)
                         n_still = 0
@@ -375,120 +500,37 @@ def run_mesh(
                 bits &= bits - 1
                 output = (w << 6) | j
                 k_out = output << LINK_SHIFT
-                requests = link[u64(k_out + REQUESTS)]
-                link[u64(k_out + REQUESTS)] = 0
-                if requests & (requests - 1) == 0:
-                    port = lowest_bit(requests)
-                else:
-                    port = winners[u64((link[u64(k_out + LAST_GRANT)] << 5) | requests)]
-                link[u64(k_out + LAST_GRANT)] = port
-                source = port * n_routers + link[u64(k_out + DRIVER)]
-                k = source << LINK_SHIFT
-                flit = ring[u64((source << ring_shift) | (link[u64(k + READ)] & ring_mask))]
-                link[u64(k + READ)] += 1
+                source = granted_input(link, k_out, winners) * n_routers + link[u64(k_out + DRIVER)]
+                flit = first(ring, ring_shift, link, source)
+                link[u64((source << LINK_SHIFT) + READ)] += 1
                 planes[u64(((source >> 6) << PLANE_SHIFT) + IREG)] &= ~(one << (source & 63))
-                ring[u64((output << ring_shift) | (link[u64(k_out + WRITE)] & ring_mask))] = flit
-                link[u64(k_out + WRITE)] += 1
+                put(ring, ring_shift, link, output, flit)
                 is_open = (is_open & ~(one << j)) | (((flit >> 1) & 1) << j)
                 n_still = 0
             planes[u64(p + OPEN)] = is_open
 
-        # registers and FIFOs advance (steps 7 to 10), links move, then the endpoints eject in the next cycle
+        # registers, FIFOs and links advance, then the endpoints eject in the next cycle
         cycle += 1
         for w in range(n_words):
-            p = w << PLANE_SHIFT
-            snd, rcv = planes[u64(p + SND)], planes[u64(p + RCV)]
-            ireg, oreg = planes[u64(p + IREG)], planes[u64(p + OREG)]
-            c0, c1 = planes[u64(p + COUNT_0)], planes[u64(p + COUNT_1)]
-            c2, c3 = planes[u64(p + COUNT_2)], planes[u64(p + COUNT_3)]
-            c4 = c5 = np.int64(0)
-            if is_deep:
-                c4, c5 = planes[u64(p + COUNT_4)], planes[u64(p + COUNT_5)]
-            push = planes[u64(p + PUSHED)]
-            counted = c0 | c1 | c2 | c3 | c4 | c5
-            if snd | rcv | oreg | counted | push == 0:
-                continue
-            move = oreg & ~snd  # 7a: output register to sender register
-            snd |= move
-            oreg ^= move
-            pop = counted & ~oreg  # 7b: FIFO to output register, before this cycle's pushes
-            oreg |= pop
-            change = pop ^ push  # 8: count + 1, - 1 or the same
-            down = pop & ~push
-            carry = change & (c0 ^ down)
-            c0 ^= change
-            change = carry & (c1 ^ down)
-            c1 ^= carry
-            carry = change & (c2 ^ down)
-            c2 ^= change
-            if is_deep:
-                change = carry & (c3 ^ down)
-                c3 ^= carry
-                carry = change & (c4 ^ down)
-                c4 ^= change
-                c5 ^= carry
-                planes[u64(p + COUNT_4)], planes[u64(p + COUNT_5)] = c4, c5
-            else:
-                c3 ^= carry
-            not_full = (c0 ^ depth_0) | (c1 ^ depth_1) | (c2 ^ depth_2) | (c3 ^ depth_3)  # 9
-            room = room_0 | ~c0
-            room = (room_1 & ~c1) | (~(room_1 ^ c1) & room)
-            room = (room_2 & ~c2) | (~(room_2 ^ c2) & room)
-            room = (room_3 & ~c3) | (~(room_3 ^ c3) & room)
-            if is_deep:
-                not_full |= (c4 ^ depth_4) | (c5 ^ depth_5)
-                room = (room_4 & ~c4) | (~(room_4 ^ c4) & room)
-                room = (room_5 & ~c5) | (~(room_5 ^ c5) & room)
-            room &= room_any
-            is_open = planes[u64(p + OPEN)]
-            planes[u64(p + OREG)] = oreg
-            planes[u64(p + COUNT_0)] = c0
-            planes[u64(p + COUNT_1)] = c1
-            planes[u64(p + COUNT_2)] = c2
-            planes[u64(p + COUNT_3)] = c3
-            planes[u64(p + NOT_FULL)] = not_full
-            planes[u64(p + UNICAST_OK)] = not_full & is_open
-            planes[u64(p + MULTICAST_OK)] = room & is_open
-            planes[u64(p + PUSHED)] = 0
-            ejects = planes[u64(p + EJECTS)]
-            move = rcv & ~ireg & ~ejects  # 10: receiver register to input register
-            planes[u64(p + IREG)] = ireg | move
-            rcv ^= move
-            move = snd & ~rcv  # the link itself
-            rcv |= move
-            planes[u64(p + SND)] = snd ^ move
-            bits = rcv & ejects
-            planes[u64(p + RCV)] = rcv ^ bits
+            bits = advance(planes, w << PLANE_SHIFT, is_deep, depth, room, room_any)
             if bits != 0:
                 n_still = 0
                 last_move = cycle
             while bits != 0:
-                j = lowest_bit(bits)
+                output = (w << 6) | lowest_bit(bits)
                 bits &= bits - 1
                 n_flits -= 1
-                output = (w << 6) | j
-                k = output << LINK_SHIFT
-                flit = ring[u64((output << ring_shift) | (link[u64(k + READ)] & ring_mask))]
-                link[u64(k + READ)] += 1
+                flit = first(ring, ring_shift, link, output)
+                link[u64((output << LINK_SHIFT) + READ)] += 1
                 if flit & LAST_BIT == 0 and (flit & HEAD_BIT == 0 or head_records == 0):
                     continue
                 done = flit >> SLOT_OF_FLIT_SHIFT
                 m = done << SLOT_SHIFT
-                message = slot[u64(m + MESSAGE)]
+                message, endpoint = slot[u64(m + MESSAGE)], output - first_ejection
                 if flit & HEAD_BIT != 0 and head_records != 0:
-                    n = n_records << RECORD_SHIFT
-                    n_records += 1
-                    rec[u64(n)] = HEAD_DELIVERED
-                    rec[u64(n + 1)] = message
-                    rec[u64(n + 2)] = output - first_ejection
-                    rec[u64(n + 3)] = cycle
+                    n_records = write_record(rec, n_records, HEAD_DELIVERED, message, endpoint, cycle)
                 if flit & LAST_BIT != 0:
-                    n = n_records << RECORD_SHIFT
-                    n_records += 1
-                    rec[u64(n)] = DELIVERED
-                    rec[u64(n + 1)] = message
-                    rec[u64(n + 2)] = output - first_ejection
-                    rec[u64(n + 3)] = cycle
+                    n_records = write_record(rec, n_records, DELIVERED, message, endpoint, cycle)
                     left = slot[u64(m + DSTS_LEFT)] - 1
                     slot[u64(m + DSTS_LEFT)] = left
                     if left == 0:
