@@ -1,4 +1,4 @@
-"""Compiled evaluation of many mappings in Timeloop's convention. One kernel, its helpers and constants: one file.
+"""Compiled evaluation of many mappings in Timeloop's convention.
 
 The rules are those of `cosa.analytical.timeloop`, which also says why the closed form holds; names are the same. Counts
 are kept as double-precision whole numbers: they are exact up to 2^53, and a mapping with a count above `LIMIT` is only
@@ -9,18 +9,15 @@ marked (`status`), for the single evaluation with its Python integers to take.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import ceil, floor
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from cosa.common.compile_cache import kept
+from cosa.common.compile_cache import compiled_with_arrays, helper_with_arrays
 
 Array = npt.NDArray[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LIMIT = 2.0**50
 AXES = 5
@@ -31,18 +28,7 @@ ROW_BY_ROW = 2
 DONE, TOO_LARGE = 0, 1
 
 
-def _compiled(function: Function) -> Function:
-    """Compile at the first call; without a writable cache place anew in each process."""
-    return kept(function, nogil=True, error_model="numpy")
-
-
-def _helper(function: Function) -> Function:
-    """Compile a function that only functions of this file call: it is part of the caller's cache entry."""
-    result: Function = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    return result
-
-
-@_helper
+@helper_with_arrays
 def _add_entry(
     sizes: Array, numbers: Array, words: Array, used: Array, level: int, size: int, number: int, sent: float
 ) -> bool:
@@ -64,7 +50,7 @@ def _add_entry(
     return True
 
 
-@_helper
+@helper_with_arrays
 def _add_size(sizes: Array, numbers: Array, count: int, size: int, number: int) -> int:
     """Add groups of a size to a histogram; the new length, -1 if there is no room."""
     for k in range(count):
@@ -77,14 +63,14 @@ def _add_size(sizes: Array, numbers: Array, count: int, size: int, number: int) 
     return count + 1
 
 
-@_helper
+@helper_with_arrays
 def _common(a: int, b: int) -> int:
     while b:
         a, b = b, a % b
     return a
 
 
-@_helper
+@helper_with_arrays
 def _chains(first: int, second: int, step_first: int, step_second: int, length: int) -> int:
     """Chains of exactly so many pairs among first x second pairs (see `group_sizes`)."""
     common = _common(step_first, step_second)
@@ -95,7 +81,7 @@ def _chains(first: int, second: int, step_first: int, step_second: int, length: 
     return total
 
 
-@_helper
+@helper_with_arrays
 def _box_words(extents: Array, dims_of: Array, scale_of: Array) -> float:
     """Words of the bounding box of a tile with these extents by dimension."""
     size = 1.0
@@ -109,7 +95,7 @@ def _box_words(extents: Array, dims_of: Array, scale_of: Array) -> float:
     return size
 
 
-@_helper
+@helper_with_arrays
 def _same(a: Array, b: Array) -> bool:
     equal = True
     for axis in range(AXES):
@@ -117,7 +103,7 @@ def _same(a: Array, b: Array) -> bool:
     return equal
 
 
-@_helper
+@helper_with_arrays
 def _add_chains(
     first: int,
     second: int,
@@ -145,7 +131,7 @@ def _add_chains(
     return fresh
 
 
-@_helper
+@helper_with_arrays
 def _fill_table(
     table: Array, dims: Array, bounds: Array, steps: Array, count: int, axis_of: Array, scale_of: Array
 ) -> None:
@@ -164,7 +150,7 @@ def _fill_table(
         filled *= bounds[k]
 
 
-@_helper
+@helper_with_arrays
 def _left_groups(
     offsets: Array, linked: Array, fanout: int, columns: int, move: Array, groups: int, sizes: Array, numbers: Array
 ) -> tuple[int, int, int]:
@@ -207,7 +193,7 @@ def _left_groups(
     return count, groups, used
 
 
-@_helper
+@helper_with_arrays
 def _scratch(levels: int, slots: int, spatial_slots: int, fanouts: Array) -> tuple[Array, ...]:
     """Memory for the evaluation of one mapping after the other."""
     most = 1
@@ -276,7 +262,7 @@ def _scratch(levels: int, slots: int, spatial_slots: int, fanouts: Array) -> tup
     )
 
 
-@_helper
+@helper_with_arrays
 def _evaluate(
     loops: tuple[Array, ...], keeps: Array, tables: tuple[Any, ...], out: tuple[Array, ...], scratch: tuple[Array, ...]
 ) -> None:
@@ -641,7 +627,7 @@ def _evaluate(
         cycles_out[mapping], energy_out[mapping], fits_out[mapping] = cycles, energy, fits
 
 
-@_compiled
+@compiled_with_arrays
 def evaluate_batch(loops: tuple[Array, ...], keeps: Array, tables: tuple[Any, ...], out: tuple[Array, ...]) -> None:
     """Evaluate every mapping.
 
@@ -664,14 +650,14 @@ def evaluate_batch(loops: tuple[Array, ...], keeps: Array, tables: tuple[Any, ..
     _evaluate(loops, keeps, tables, out, _scratch(loops[0].shape[1], slots, spatial_slots, tables[3]))
 
 
-@_helper
+@helper_with_arrays
 def _move(bounds: Array, dim: int, prime: int, kind: int, level: int, to_kind: int, to_level: int) -> None:
     """Move a prime factor from a place to another."""
     bounds[kind, level, dim] //= prime
     bounds[to_kind, to_level, dim] *= prime
 
 
-@_helper
+@helper_with_arrays
 def _overflows(
     bounds: Array, from_level: int, to_level: int, keeps: Array, dims_of: Array, scale_of: Array, capacities: Array
 ) -> bool:
@@ -691,7 +677,7 @@ def _overflows(
     return False
 
 
-@_compiled
+@compiled_with_arrays
 def descend(
     bounds: Array,  # int64 [2 (temporal, spatial), level, dim]: a mapping, changed in place
     orders: Array,  # int64 [level]: of its temporal loops, rows of `permutations`, changed in place

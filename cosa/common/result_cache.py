@@ -22,7 +22,10 @@ def default_cache() -> Path:
 
 def chosen_cache(folder: str | None) -> Path | None:
     """The folder that ``--cache`` names: none for ``none``, the default where it is not given."""
-    return None if folder == "none" else Path(folder) if folder else default_cache()
+    try:
+        return None if folder == "none" else Path(folder) if folder else default_cache()
+    except RuntimeError:  # a user without a home
+        return None
 
 
 @lru_cache(maxsize=4)
@@ -48,14 +51,15 @@ def content_key(data: Any) -> str:
 
 
 def read_cached(cache: Path | None, key: str) -> dict[str, Any] | None:
-    """The result of that key; None if there is none, or no cache."""
+    """The result of that key; None if there is none, none that is whole and the same as was written, or no cache."""
     if cache is None:
         return None
     try:
         found = json.loads((cache / f"{key}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        data: dict[str, Any] = found["data"]
+        return data if found["digest"] == content_key([key, json.dumps(data)]) else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
 
 
 def write_cached(cache: Path | None, key: str, data: dict[str, Any]) -> None:
@@ -64,6 +68,6 @@ def write_cached(cache: Path | None, key: str, data: dict[str, Any]) -> None:
         return
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        write_atomic(cache / f"{key}.json", json.dumps(data))
+        write_atomic(cache / f"{key}.json", json.dumps({"digest": content_key([key, json.dumps(data)]), "data": data}))
     except (OSError, InputError):
         return

@@ -1,4 +1,4 @@
-"""Compiled drawing and walking of mappings. One file, because numba keys its disk cache on the content of one file.
+"""Compiled drawing and walking of mappings.
 
 Tilings are drawn uniformly over all ordered factorisations of every bound: the equal prime factors of a bound fall on
 the slots as stars among bars. Slots stand innermost first; a slot is the temporal loops of a level (`TEMPORAL`) or the
@@ -7,17 +7,14 @@ loops over its fan-out. Loops in a slot stand innermost first too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from cosa.common.compile_cache import kept
+from cosa.common.compile_cache import compiled_with_arrays, helper_with_arrays
 
 Array = npt.NDArray[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 TEMPORAL = -1
 X, Y, ROWS, SPLIT = 0, 1, 2, 3
@@ -26,18 +23,7 @@ X, Y, ROWS, SPLIT = 0, 1, 2, 3
 TENSORS, DIMS, AXES = 3, 8, 5
 
 
-def _compiled(function: Function) -> Function:
-    """Compile at the first call; without a writable cache place anew in each process."""
-    return kept(function, nogil=True, error_model="numpy")
-
-
-def _helper(function: Function) -> Function:
-    """Compile a function that only functions of this file call."""
-    result: Function = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    return result
-
-
-@_helper
+@helper_with_arrays
 def _below(state: Array, n: int) -> int:
     """A random whole number from 0 to n - 1 (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -48,7 +34,7 @@ def _below(state: Array, n: int) -> int:
     return int(np.float64(z >> np.uint64(11)) * 1.1102230246251565e-16 * n)
 
 
-@_helper
+@helper_with_arrays
 def _draw_tiling(state: Array, primes: Array, factors: Array) -> None:
     """A uniformly random tiling; `primes` [number, (dim, prime, how often)], `factors` [dim, slot]."""
     slots = factors.shape[1]
@@ -65,7 +51,7 @@ def _draw_tiling(state: Array, primes: Array, factors: Array) -> None:
                 slot += 1
 
 
-@_helper
+@helper_with_arrays
 def _ways(stars: int, slots: int) -> int:
     """Ways to put equal stars on slots."""
     ways = 1
@@ -74,7 +60,7 @@ def _ways(stars: int, slots: int) -> int:
     return ways
 
 
-@_helper
+@helper_with_arrays
 def _draw_neighbour(state: Array, primes: Array, factors: Array, threads: int, thread: int, low: Array) -> None:
     """The tiling number n * threads + thread, n random: what Timeloop gives to one of its threads.
 
@@ -112,7 +98,7 @@ def _draw_neighbour(state: Array, primes: Array, factors: Array, threads: int, t
             stars -= here
 
 
-@_helper
+@helper_with_arrays
 def _within_capacities(
     factors: Array, slot_level: Array, keeps: Array, capacities: Array, dims_of: Array, scale_of: Array
 ) -> bool:
@@ -144,7 +130,7 @@ def _within_capacities(
     return True
 
 
-@_helper
+@helper_with_arrays
 def _loops_of(factors: Array, slot: int, order: Array) -> int:
     """Dimensions with loops in a slot, ascending; how many."""
     count = 0
@@ -155,7 +141,7 @@ def _loops_of(factors: Array, slot: int, order: Array) -> int:
     return count
 
 
-@_helper
+@helper_with_arrays
 def _splittable(factors: Array, slot: int, order: Array, count: int, columns: int, rows: int) -> bool:
     """Whether some of the loops fit along x and all others along y."""
     for chosen in range(1 << count):
@@ -170,7 +156,7 @@ def _splittable(factors: Array, slot: int, order: Array, count: int, columns: in
     return False
 
 
-@_helper
+@helper_with_arrays
 def _fits_split(factors: Array, slot: int, order: Array, count: int, split: int, columns: int, rows: int) -> bool:
     """Whether the first `split` loops fit along x and the others along y."""
     along_x, along_y = 1, 1
@@ -182,7 +168,7 @@ def _fits_split(factors: Array, slot: int, order: Array, count: int, split: int,
     return along_x <= columns and along_y <= rows
 
 
-@_helper
+@helper_with_arrays
 def _next_order(order: Array, count: int) -> bool:
     """The next permutation in lexicographic order; False (and sorted again) after the last one."""
     k = count - 2
@@ -201,7 +187,7 @@ def _next_order(order: Array, count: int) -> bool:
     return k >= 0
 
 
-@_helper
+@helper_with_arrays
 def _write(
     mapping: int,
     factors: Array,
@@ -235,14 +221,14 @@ def _write(
                     t_dims[mapping, level, k], t_bounds[mapping, level, k] = dim, factors[dim, slot]
 
 
-@_compiled
+@compiled_with_arrays
 def draw_tilings(state: Array, primes: Array, factors: Array) -> None:
     """Fill `factors` [tiling, dim, slot] with random tilings, valid or not."""
     for number in range(factors.shape[0]):
         _draw_tiling(state, primes, factors[number])
 
 
-@_compiled
+@compiled_with_arrays
 def fill_random(
     state: Array,  # uint64 [1]
     primes: Array,  # int64 [number, 3]
@@ -292,7 +278,7 @@ def fill_random(
     return found, drawn
 
 
-@_helper
+@helper_with_arrays
 def _factorial(n: int) -> float:
     product = 1.0
     for k in range(2, n + 1):
@@ -300,7 +286,7 @@ def _factorial(n: int) -> float:
     return product
 
 
-@_compiled
+@compiled_with_arrays
 def fill_hybrid(
     state: Array,  # uint64 [1]
     under_way: Array,  # bool [1]: whether a tiling is being walked
@@ -406,7 +392,7 @@ def fill_hybrid(
     return found, drawn, walked, tilings
 
 
-@_compiled
+@compiled_with_arrays
 def count_victory(
     first: Array,  # float64 [mapping]: what is minimised
     second: Array,  # float64: decides between equals
@@ -443,7 +429,7 @@ def count_victory(
     return first.shape[0], at, since
 
 
-@_helper
+@helper_with_arrays
 def _next_composition(parts: Array) -> bool:
     """The next way to put as many stars on the slots; False (and the first one again) after the last."""
     last = parts.shape[0] - 1
@@ -460,7 +446,7 @@ def _next_composition(parts: Array) -> bool:
     return True
 
 
-@_helper
+@helper_with_arrays
 def _next_tiling(parts: Array, moving: int) -> bool:
     """Advance the first `moving` prime factors like an odometer; False after the last tiling."""
     for k in range(moving):  # noqa: SIM110 (compiled)
@@ -469,7 +455,7 @@ def _next_tiling(parts: Array, moving: int) -> bool:
     return False
 
 
-@_helper
+@helper_with_arrays
 def _set_factors(primes: Array, parts: Array, factors: Array) -> None:
     factors[:] = 1
     for k in range(primes.shape[0]):
@@ -478,7 +464,7 @@ def _set_factors(primes: Array, parts: Array, factors: Array) -> None:
                 factors[primes[k, 0], slot] *= primes[k, 1]
 
 
-@_helper
+@helper_with_arrays
 def _within_fanouts(factors: Array, slot_level: Array, slot_axis: Array, fanouts: Array) -> bool:
     """Whether every fan-out holds its loops, axes apart."""
     for level in range(fanouts.shape[0]):
@@ -503,7 +489,7 @@ def _within_fanouts(factors: Array, slot_level: Array, slot_axis: Array, fanouts
     return True
 
 
-@_compiled
+@compiled_with_arrays
 def count_mappings(
     primes: Array, parts: Array, moving: int, tables: tuple[Array, ...], most_tilings: int
 ) -> tuple[float, int, bool]:
@@ -530,7 +516,7 @@ def count_mappings(
     return total, most_tilings, True
 
 
-@_compiled
+@compiled_with_arrays
 def fill_exhaustive(
     under_way: Array,  # bool [1]: whether a tiling is being walked
     parts: Array,  # int64 [prime, slot]: where the equal prime factors stand
@@ -571,14 +557,14 @@ def fill_exhaustive(
     return found, True
 
 
-@_helper
+@helper_with_arrays
 def _shuffle(state: Array, order: Array) -> None:
     for k in range(order.shape[0] - 1, 0, -1):
         other = _below(state, k + 1)
         order[k], order[other] = order[other], order[k]
 
 
-@_compiled
+@compiled_with_arrays
 def draw_genomes(
     state: Array, primes: Array, tables: tuple[Array, ...], most_draws: int, factors: Array, orders: Array
 ) -> tuple[int, int]:
@@ -600,7 +586,7 @@ def draw_genomes(
     return found, drawn
 
 
-@_helper
+@helper_with_arrays
 def _move_prime(state: Array, dims: Array, factors: Array) -> None:
     """Factorisation mutation: a prime factor of a loop goes to another slot."""
     slots = factors.shape[1]
@@ -634,7 +620,7 @@ def _move_prime(state: Array, dims: Array, factors: Array) -> None:
             return
 
 
-@_helper
+@helper_with_arrays
 def _mutate_tile(
     state: Array, dims: Array, bounds: Array, slot_level: Array, slot_axis: Array, fanouts: Array, factors: Array
 ) -> None:
@@ -658,7 +644,7 @@ def _mutate_tile(
     factors[dim, other] = -(-bounds[dim] // (rest * factors[dim, slot]))
 
 
-@_compiled
+@compiled_with_arrays
 def breed(
     state: Array,
     dims: Array,  # int64: dimensions with a bound above 1
@@ -703,7 +689,7 @@ def breed(
     return found - parents, drawn
 
 
-@_compiled
+@compiled_with_arrays
 def write_genomes(
     factors: Array, orders: Array, slot_level: Array, slot_axis: Array, loops: tuple[Array, ...], macs: Array
 ) -> None:

@@ -1,7 +1,4 @@
-"""The compiled cycle loop of the mesh: kernel, helpers and constants in one file.
-
-One file on purpose: numba keys its on-disk cache on the content of the file that holds the function and does not see
-changes in others.
+"""The compiled cycle loop of the mesh.
 
 Layout. A flit that was granted an output passes output FIFO, output register, the link's sender and receiver register
 and the next router's input register strictly in order. So it is written once, at the grant, into the *ring* of its
@@ -14,22 +11,19 @@ negative; every other number stays int64.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba import uint64 as u64
-from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
-from cosa.common.compile_cache import kept
+from cosa.common.compile_cache import compiled, inlined_helper
 
 Int64s = npt.NDArray[Any]  # int64; Any, since numba and mypy disagree on the types of elements
 Bits = tuple[int, int, int, int, int, int]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 # head: scalars of the state, one each
 (
@@ -103,27 +97,6 @@ SETTLED = 16
 FIFO then, in at most ten moves, and each cycle without a move repeats for ever."""
 
 
-#: The kernels allocate nothing, so counting references to their arrays is lost time, in compiling above all. Numba has
-#: no public switch for that; without this one the kernels are only slower.
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True} | (
-    {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
-)
-
-
-def compiled(function: Function) -> Function:
-    """Compile at the first call, with a cache on disk where one can be written.
-
-    numba looks beside the source, then in the user's cache folder, and raises RuntimeError if it can write neither.
-    """
-    return kept(function, **_OPTIONS)
-
-
-def inlined(function: Function) -> Function:
-    """Compile as part of the compiled functions that call it."""
-    result: Function = njit(forceinline=True, **_OPTIONS)(function)
-    return result
-
-
 if config.DISABLE_JIT:
 
     def lowest_bit(word: int) -> int:
@@ -143,7 +116,7 @@ else:
         return types.int64(types.int64), codegen
 
 
-@inlined
+@inlined_helper
 def write_record(rec: Int64s, n_records: int, kind: int, message: int, endpoint: int, cycle: int) -> int:
     """Write a record; how many there are."""
     n = n_records << RECORD_SHIFT
@@ -154,7 +127,7 @@ def write_record(rec: Int64s, n_records: int, kind: int, message: int, endpoint:
     return n_records + 1
 
 
-@inlined
+@inlined_helper
 def join_queue(sub: Int64s, s: int, slot: Int64s, queues: Int64s, planes: Int64s, new: int) -> Any:
     """Put the submission at `s` into slot `new`, at the end of its source's queue; the next free slot."""
     m = new << SLOT_SHIFT
@@ -185,7 +158,7 @@ def join_queue(sub: Int64s, s: int, slot: Int64s, queues: Int64s, planes: Int64s
     return free_slot
 
 
-@inlined
+@inlined_helper
 def take_token(slot: Int64s, m: int, tokens: Int64s) -> bool:
     """Whether the next flit of the message at `m` may go; it takes a token where its gate asks for one."""
     gate_kind = slot[u64(m + GATE_KIND)]
@@ -200,7 +173,7 @@ def take_token(slot: Int64s, m: int, tokens: Int64s) -> bool:
     return True
 
 
-@inlined
+@inlined_helper
 def next_flit(slot: Int64s, m: int) -> Any:
     """The next flit of the message at `m`, which moves on to the one behind."""
     flit = slot[u64(m + BASE)]
@@ -221,7 +194,7 @@ def next_flit(slot: Int64s, m: int) -> Any:
     return flit
 
 
-@inlined
+@inlined_helper
 def put(ring: Int64s, ring_shift: int, link: Int64s, output: int, flit: int) -> None:
     """Write a flit into the ring of a link."""
     k = output << LINK_SHIFT
@@ -230,14 +203,14 @@ def put(ring: Int64s, ring_shift: int, link: Int64s, output: int, flit: int) -> 
     link[u64(k + WRITE)] = write + 1
 
 
-@inlined
+@inlined_helper
 def first(ring: Int64s, ring_shift: int, link: Int64s, source: int) -> Any:
     """The flit that comes first in the ring of a link."""
     read = link[u64((source << LINK_SHIFT) + READ)]
     return ring[u64((source << ring_shift) | (read & ((1 << ring_shift) - 1)))]
 
 
-@inlined
+@inlined_helper
 def grant_tree(
     planes: Int64s, ring: Int64s, ring_shift: int, link: Int64s, outputs: Int64s, row: int, branch: int, flit: int
 ) -> int:
@@ -267,7 +240,7 @@ def grant_tree(
     return copies
 
 
-@inlined
+@inlined_helper
 def granted_input(link: Int64s, k_out: int, winners: Int64s) -> Any:
     """Which of the inputs that ask for an output gets it, round robin; their requests are over."""
     requests = link[u64(k_out + REQUESTS)]
@@ -280,7 +253,7 @@ def granted_input(link: Int64s, k_out: int, winners: Int64s) -> Any:
     return port
 
 
-@inlined
+@inlined_helper
 def advance(planes: Int64s, p: int, is_deep: bool, depth: Bits, room: Bits, room_any: int) -> Any:
     """Registers and FIFOs of the 64 links of a word advance (steps 7 to 10), then the links; those that eject.
 

@@ -3,16 +3,10 @@
 In each cycle in which something happens: the mesh stands after its ejections, the endpoints take their turns in
 ascending order, the DRAM is clocked and one event passes between it and its endpoint; then the mesh runs on, up to its
 next report or the next cycle in which an endpoint or the DRAM has something to do.
-
-The kernels of mesh and DRAM are called from here, so the compiled code is kept under a key that holds the content of
-their files (numba looks at the file of the function alone).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from cosa.common.compile_cache import compiled, compiled_helper
@@ -368,77 +362,59 @@ def _has_room(state: Ints, actors: Ints, events: Ints, queued: Ints, head: Ints,
     )
 
 
-def _made(source: str) -> Callable[..., int]:
-    """The loop, with `source` as a part of the key under which its compiled code is kept."""
+@compiled
+def run_replay(
+    state: Ints, transactions: Ints, edges: Ints, destinations: Ints, actors: Ints, ready: Ints, queued: Ints,
+    events: Ints, done: Ints, min_latency: int, until: int, mesh: Arrays, dram: Arrays,
+) -> int:  # fmt: skip
+    """Run a replay up to cycle `until`, or until it is over or needs something; returns why.
 
-    def run_replay(
-        state: Ints, transactions: Ints, edges: Ints, destinations: Ints, actors: Ints, ready: Ints, queued: Ints,
-        events: Ints, done: Ints, min_latency: int, until: int, mesh: Arrays, dram: Arrays,
-    ) -> int:  # fmt: skip
-        """Run a replay up to cycle `until`, or until it is over or needs something; returns why.
-
-        Parameters
-        ----------
-        state, transactions, edges, destinations, actors: see the constants of this file
-        ready: room for the heaps of the endpoints
-        queued: ring of transactions, one for each packet that is being written to the DRAM
-        events: events between the DRAM and its endpoint; done: completions handed over by the DRAM
-        min_latency: clocks that the DRAM needs at least
-        mesh, dram: arguments of `run_mesh`, and of the DRAM's `run` but for the first
-        """
-        if source == "":  # used, so that it is a part of the key
-            return -1
-        head, slot, rec = mesh[0], mesh[8], mesh[10]
-        has_dram = state[DRAM_ENDPOINT] >= 0
-        n_endpoints = actors.shape[0]
-        while state[UNFINISHED] > 0:
-            if not _has_room(state, actors, events, queued, head, slot, dram):
-                return NEEDS_ROOM
-            cycle = head[k.CYCLE]
-            following = NEVER
-            for endpoint in range(n_endpoints):
-                following = min(following, actors[endpoint, WAKE])
-            if has_dram:
-                following = min(following, _dram_cycle(state, cycle, min_latency, dram[1]))
-            if following == NEVER:
-                if head[k.N_SLOTS_USED] == 0 and head[k.SUB_POS] == head[k.SUB_END]:
-                    return WAITING
-                if head[k.N_FLITS] > 0 and head[k.N_STILL] >= k.SETTLED:
-                    return DEADLOCK
-            if cycle >= until:
-                return PAUSED
-            head[k.UNTIL] = min(following, until)
-            k.run_mesh(*mesh)
-            cycle = head[k.CYCLE]
-            for n in range(head[k.N_RECORDS]):
-                r = n << k.RECORD_SHIFT
-                place, endpoint = rec[r + 1], rec[r + 2]
-                if rec[r] == k.SENT:
-                    _sent(state, transactions, actors, place, cycle)
-                else:
-                    actors[endpoint, ARRIVED] = place
-                    actors[endpoint, WAKE] = cycle
-            head[k.N_RECORDS] = 0
-            if state[SEEN] >= 0:
-                actors[state[DRAM_ENDPOINT], WAKE] = cycle
-            for endpoint in range(n_endpoints):
-                if actors[endpoint, WAKE] <= cycle:
-                    actors[endpoint, WAKE] = NEVER
-                    _turn(
-                        state, transactions, edges, destinations, actors, ready, queued, events, mesh, cycle, endpoint
-                    )
-            if has_dram:
-                _clock_dram(state, events, done, dram, cycle)
-        return FINISHED
-
-    return compiled(run_replay)
-
-
-def _sources() -> str:
-    digest = sha256()
-    for file in (k.__file__, memory.__file__, queues.__file__):
-        digest.update(Path(file).read_bytes())
-    return digest.hexdigest()
-
-
-run_replay = _made(_sources())
+    Parameters
+    ----------
+    state, transactions, edges, destinations, actors: see the constants of this file
+    ready: room for the heaps of the endpoints
+    queued: ring of transactions, one for each packet that is being written to the DRAM
+    events: events between the DRAM and its endpoint; done: completions handed over by the DRAM
+    min_latency: clocks that the DRAM needs at least
+    mesh, dram: arguments of `run_mesh`, and of the DRAM's `run` but for the first
+    """
+    head, slot, rec = mesh[0], mesh[8], mesh[10]
+    has_dram = state[DRAM_ENDPOINT] >= 0
+    n_endpoints = actors.shape[0]
+    while state[UNFINISHED] > 0:
+        if not _has_room(state, actors, events, queued, head, slot, dram):
+            return NEEDS_ROOM
+        cycle = head[k.CYCLE]
+        following = NEVER
+        for endpoint in range(n_endpoints):
+            following = min(following, actors[endpoint, WAKE])
+        if has_dram:
+            following = min(following, _dram_cycle(state, cycle, min_latency, dram[1]))
+        if following == NEVER:
+            if head[k.N_SLOTS_USED] == 0 and head[k.SUB_POS] == head[k.SUB_END]:
+                return WAITING
+            if head[k.N_FLITS] > 0 and head[k.N_STILL] >= k.SETTLED:
+                return DEADLOCK
+        if cycle >= until:
+            return PAUSED
+        head[k.UNTIL] = min(following, until)
+        k.run_mesh(*mesh)
+        cycle = head[k.CYCLE]
+        for n in range(head[k.N_RECORDS]):
+            r = n << k.RECORD_SHIFT
+            place, endpoint = rec[r + 1], rec[r + 2]
+            if rec[r] == k.SENT:
+                _sent(state, transactions, actors, place, cycle)
+            else:
+                actors[endpoint, ARRIVED] = place
+                actors[endpoint, WAKE] = cycle
+        head[k.N_RECORDS] = 0
+        if state[SEEN] >= 0:
+            actors[state[DRAM_ENDPOINT], WAKE] = cycle
+        for endpoint in range(n_endpoints):
+            if actors[endpoint, WAKE] <= cycle:
+                actors[endpoint, WAKE] = NEVER
+                _turn(state, transactions, edges, destinations, actors, ready, queued, events, mesh, cycle, endpoint)
+        if has_dram:
+            _clock_dram(state, events, done, dram, cycle)
+    return FINISHED

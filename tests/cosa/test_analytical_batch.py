@@ -134,17 +134,3 @@ def test_importing_compiles_nothing_and_the_package_does_not_load_numba() -> Non
         "import cosa.analytical.batch_kernel as k; assert not k.evaluate_batch.signatures"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ})
-
-
-def test_without_a_place_for_the_cache_the_kernel_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cosa.analytical import batch_kernel
-
-    real = batch_kernel.njit
-
-    def no_cache(*args: object, **options: object) -> object:
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(*args, **options)
-
-    monkeypatch.setattr(batch_kernel, "njit", no_cache)
-    assert batch_kernel._compiled(lambda x: x + 1)(2) == 3

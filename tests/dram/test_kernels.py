@@ -4,12 +4,10 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import dram.queues_kernel as shared
-from cosa.common.compile_cache import compiled
 from dram import dramsim2_kernel, dramsim3_kernel, frfcfs_kernel, losses_kernel
 
 NAMES = [name for name in vars(shared) if name.isupper() and not name.endswith(("_SIZE", "_FIELDS"))]
@@ -28,12 +26,6 @@ def test_kernel_file_imports_nothing_whose_change_a_cache_would_miss(kernel: obj
     tree = ast.parse(Path(str(vars(kernel)["__file__"])).read_text())
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported <= {"cosa.common.compile_cache"}
-
-
-def test_without_a_place_for_the_cache_functions_are_compiled_all_the_same() -> None:
-    namespace: dict[str, Any] = {}
-    exec("def double(x):\n    return 2 * x\n", namespace)  # no file, so numba finds no cache place
-    assert compiled(namespace["double"])(21) == 42
 
 
 def test_importing_compiles_nothing() -> None:

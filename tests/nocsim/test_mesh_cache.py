@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
-KERNEL = ROOT / "nocsim" / "mesh" / "kernel.py"
 RUN = """
-from nocsim.mesh import kernel as kernel
+from nocsim.mesh import kernel
 from nocsim.mesh.mesh import Mesh
 assert not hasattr(kernel.run_mesh, "signatures") or not kernel.run_mesh.signatures
 mesh = Mesh(4, 4)
@@ -70,7 +66,7 @@ def test_a_cache_beside_the_source_is_used_until_the_source_changes(tmp_path: Pa
 def test_nothing_can_be_written(tmp_path: Path) -> None:
     """A read-only installation and no home. Files stand where folders would be made, which stops root as well."""
     folder = copied_packages(tmp_path)
-    for package in ("nocsim/mesh", "nocsim/traffic", "nocsim", "dram", "cosa/common", "cosa"):
+    for package in ("nocsim/mesh", "nocsim", "dram", "cosa"):
         (folder / package / "__pycache__").write_text("", encoding="utf-8")
     blocked = tmp_path / "home"
     blocked.write_text("", encoding="utf-8")
@@ -78,14 +74,3 @@ def test_nothing_can_be_written(tmp_path: Path) -> None:
     cycle, hits = run(folder, HOME=str(blocked / "nobody"), PYTHONDONTWRITEBYTECODE="1")
     assert (cycle > 30, hits) == (True, 0)
     assert sorted(folder.rglob("*")) == before
-
-
-@pytest.mark.parametrize("file", [KERNEL, *sorted((ROOT / "dram").glob("*_kernel.py"))], ids=lambda file: file.stem)
-def test_a_kernel_file_takes_no_compiled_code_or_constants_from_another(file: Path) -> None:
-    """numba keys its cache on the content of the one file that holds a function."""
-    others = {path.stem for path in (ROOT / "dram").glob("*_kernel.py")} | {"kernel"}
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            names = {alias.name for alias in node.names}
-            assert (node.module or "").split(".")[-1] not in others, node.module
-            assert not names & others, names
