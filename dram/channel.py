@@ -3,9 +3,12 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import numpy as np
 
+from dram import banks_kernel as b
 from dram import queues_kernel as qk
 from dram.config import DramConfig
 from dram.constraints import COMMANDS
@@ -17,7 +20,6 @@ from dram.stats import DramStats
 READ = 0
 WRITE = 1
 
-REQUEST_FIELDS = 3
 #: commands kept until they are accounted for, if there is no command log
 UNLOGGED_COMMANDS = 4096
 
@@ -37,8 +39,21 @@ class ChannelOptions:
 class Channel(ABC):
     """The part of a channel that does not depend on the policy. Used through :class:`dram.system.DramSystem`."""
 
+    #: the module of the kernel: ``run``, and ``State`` with the arrays that it takes, attributes here
+    kernel: Any
+    _arrays: ClassVar[Any]
     #: names of the commands by their number in the command log
     command_names: tuple[str, ...] = COMMANDS
+
+    params: Ints
+    control: Ints
+    ranks: Ints
+    banks: Ints
+    slots: Ints
+
+    def __init_subclass__(cls) -> None:
+        if hasattr(cls, "kernel"):
+            cls._arrays = attrgetter(*cls.kernel.State._fields)
 
     def __init__(self, config: DramConfig, options: ChannelOptions, in_order: bool) -> None:
         self.config = config
@@ -55,7 +70,7 @@ class Channel(ABC):
         self.io[qk.QUIET_SINCE] = 0
         self.staged: Ints = np.zeros((2, 64, qk.STAGED_FIELDS), np.int64)
         self.flight: Ints = np.zeros((3, 128, qk.FLIGHT_FIELDS), np.int64)
-        self.request_log: Ints = np.full((64 if logging else self._ring + 1, REQUEST_FIELDS), -1, np.int64)
+        self.request_log: Ints = np.full((64 if logging else self._ring + 1, qk.REQUEST_FIELDS), -1, np.int64)
         self.command_log: Ints = np.zeros((UNLOGGED_COMMANDS, qk.LOG_FIELDS), np.int64)
         self._losses = LossAccount(config)
         self._out: Ints = np.zeros((128, 2), np.int64)
@@ -69,7 +84,27 @@ class Channel(ABC):
         self._cycle = 0
         self._tails = [0, 0]
         self._accounted = 0
-        self.constraints: Ints = np.zeros((0, 6), np.int64)
+
+    def _parameters(self, own: dict[int, int], size: int, requests_per_clock: int) -> Ints:
+        """The read-only vector of the kernel: what all policies have, and the policy's own."""
+        t, o, place = self.config.timing, self.config.organization, self.config.address_map()
+        fields = ("rank", "bankgroup", "bank", "row", "column")
+        values = {
+            b.RANKS: o.ranks,
+            b.BANKS: o.banks,
+            b.BANKS_PER_GROUP: o.banks_per_group,
+            **{b.SHIFT_RANK + 2 * number: place.shifts[field] for number, field in enumerate(fields)},
+            **{b.MASK_RANK + 2 * number: place.masks[field] for number, field in enumerate(fields)},
+            b.OFFSET_BITS: place.offset_bits,
+            b.READ_LATENCY: t.read_latency + t.burst_clocks,
+            b.WRITE_LATENCY: self.config.controller.write_latency(t) + t.burst_clocks,
+            b.IN_ORDER: int(self.lanes == 1),
+            b.REQUESTS_PER_CLOCK: requests_per_clock,
+            b.REFRESH_INTERVAL: t.tREFI,
+        } | own
+        params = np.zeros(size, np.int64)
+        params[list(values)] = list(values.values())
+        return params
 
     # -- submitting ------------------------------------------------------------------------------------------------
 
@@ -167,19 +202,20 @@ class Channel(ABC):
         self.flight = larger
 
     def _grow_request_log(self, count: int) -> None:
-        larger = np.full((2 * (self.submitted + count), REQUEST_FIELDS), -1, np.int64)
+        larger = np.full((2 * (self.submitted + count), qk.REQUEST_FIELDS), -1, np.int64)
         larger[: self.submitted] = self.request_log[: self.submitted]
         self.request_log = larger
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def _run(self, until_edge: int) -> int:
         """Run the kernel; returns WAKE, which lies before ``until_edge`` only if the command log is full."""
+        return int(self.kernel.run(until_edge, *self._arrays(self)))
 
-    @abstractmethod
     def kernel_arrays(self) -> tuple[Ints, ...]:
         """Arguments of the kernel after the first, for a compiled loop that steps it itself; valid until one grows."""
+        arrays: tuple[Ints, ...] = self._arrays(self)
+        return arrays
 
     def kernel_ran(self, count: int) -> None:
         """Take over what such a loop has left, and make room for ``count`` more requests."""
@@ -194,9 +230,34 @@ class Channel(ABC):
     def room(self, op: int, address: int) -> bool:
         """Whether the controller could take this request at the next DRAM edge, after those already staged."""
 
-    @abstractmethod
     def stats(self) -> DramStats:
         """Counts up to the present DRAM edge."""
+        ranks = self.ranks.copy()
+        b.settle_all(ranks, self._now_edge)
+        total = ranks.sum(axis=0).tolist()
+        columns = total[b.READS] + total[b.WRITES]
+        counts = {
+            "reads": total[b.READS],
+            "writes": total[b.WRITES],
+            "row_hits": columns - total[b.MISSES] - total[b.CONFLICTS],
+            "row_misses": total[b.MISSES],
+            "row_conflicts": total[b.CONFLICTS],
+            "activates": total[b.ACTS],
+            "precharges": total[b.PRES],
+            "refreshes": total[b.REFS],
+            "forwarded_reads": int(self.control[b.FORWARDED]),
+            "merged_writes": int(self.control[b.MERGED]),
+            "bus_busy_cycles": columns * self.config.timing.burst_clocks,
+            "total_cycles": self._now_edge,
+            "rank_active_cycles": total[b.ACTIVE_CYCLES],
+            "rank_standby_cycles": total[b.STANDBY_CYCLES],
+            "rank_powerdown_cycles": total[b.DOWN_CYCLES],
+        }
+        return DramStats(**counts | self._own_counts(total)).with_energy(self.config)
+
+    def _own_counts(self, total: list[int]) -> dict[str, int]:
+        """Counts that the policy takes another way; ``total`` are the fields of all ranks."""
+        return {}
 
     def commands(self, number: int) -> list[dict[str, int | str]]:
         """The command log; ``number`` is the number of this channel."""
@@ -242,16 +303,6 @@ class Channel(ABC):
             larger = np.zeros((2 * len(self.command_log), qk.LOG_FIELDS), np.int64)
             larger[: len(self.command_log)] = self.command_log
             self.command_log = larger
-
-    def _windows(self, nodes: int) -> Ints:
-        """For each row of the constraint table and node the last commands, if it has a window, and a position."""
-        constraints = self.constraints
-        widest = int(constraints[:, 4].max())
-        long_ago = -int(constraints[:, 3].max())
-        windows = np.full((len(constraints), nodes, widest + 1), long_ago, np.int64)
-        for row, window in enumerate(constraints[:, 4].tolist()):
-            windows[row, :, window] = 0
-        return windows
 
     def run_to(self, cycle: int) -> None:
         """Run every DRAM edge that lies in a core cycle before ``cycle``."""

@@ -16,14 +16,13 @@ import typer
 
 from cosa.common.terminal import application, out, out_json, run
 from dram.errors import DramConfigError
+from dram.policies import packaged
 
 if TYPE_CHECKING:
     from dram.config import DramConfig
     from dram.replay import Served
 
 app = application("dram", "Replays request traces on cycle-exact DRAM controllers.")
-
-POLICIES = ("dramsim2", "dramsim3", "frfcfs")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +48,7 @@ def replay_command(
         str | None,
         typer.Option(metavar="NAME|FILE", help="Packaged device, or a file.", autocompletion=_complete_devices),
     ] = None,
-    policy: Annotated[str | None, typer.Option(metavar="NAME", help=f"Controller: {', '.join(POLICIES)}.")] = None,
+    policy: Annotated[str | None, typer.Option(metavar="NAME", help=f"Controller: {', '.join(packaged())}.")] = None,
     mapping: Annotated[
         str | None, typer.Option(metavar="FIELDS", help="Address fields from the top, such as row:bank:column.")
     ] = None,
@@ -77,7 +76,7 @@ def replay_command(
         if given:
             raise DramConfigError(f"{given[0]}: not with --config; allowed: with --device")
         setup = load_reference(config)
-        chosen, write_done, tail = setup.config, setup.write_done, setup.tail_clocks
+        chosen, write_done, tail = setup.config, setup.config.controller.write_done, setup.tail_clocks
         width = setup.width if width is None else width
     else:
         chosen = _device(str(device), policy, mapping, ranks, channels)
@@ -102,11 +101,12 @@ def replay_command(
 
 def _device(name: str, policy: str | None, mapping: str | None, ranks: int | None, channels: int | None) -> DramConfig:
     from dram.devices import load_device, parse_device
+    from dram.policy import controllers
 
     data = load_device(name).model_dump(mode="json")
     if policy is not None:
-        if policy not in POLICIES:
-            raise DramConfigError(f"--policy: unknown (found {policy!r}); allowed: {', '.join(POLICIES)}")
+        if policy not in controllers():
+            raise DramConfigError(f"--policy: unknown (found {policy!r}); allowed: {', '.join(controllers())}")
         if data["controller"]["policy"] != policy:
             data["controller"] = {"policy": policy}
     if mapping is not None:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from dram.config import DramConfig
 from dram.errors import DramConfigError
+from dram.policy import controllers
 
 
 def device_names() -> list[str]:
@@ -100,7 +101,7 @@ def _nearest(name: str, allowed: list[str], missing: list[str]) -> str:
 def _explain(entry: Any, missing: set[tuple[int | str, ...]]) -> str:
     location: tuple[int | str, ...] = entry["loc"]
     shown = [str(step) for step in location]
-    if len(shown) > 1 and shown[0] == "controller" and shown[1] in ("dramsim2", "dramsim3", "frfcfs"):
+    if len(shown) > 1 and shown[0] == "controller" and shown[1] in controllers():
         del shown[1]
     path = ".".join(shown)
     kind = entry["type"]
@@ -118,7 +119,7 @@ def _explain(entry: Any, missing: set[tuple[int | str, ...]]) -> str:
     if kind == "union_tag_invalid":
         return f"{path}.policy: {entry['ctx']['tag']!r} unknown; allowed: {entry['ctx']['expected_tags']}"
     if kind == "union_tag_not_found":
-        return f"{path}.policy: missing; allowed: 'dramsim2', 'dramsim3', 'frfcfs'"
+        return f"{path}.policy: missing; allowed: {', '.join(map(repr, controllers()))}"
     message = str(entry["msg"]).removeprefix("Value error, ")
     if kind == "value_error":
         return f"{path}: {message}" if path else message

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from dram import banks_kernel as b
 from dram import losses_kernel as k
 from dram.config import DramConfig
 from dram.constraints import COMMANDS, constraint_arrays, table_of
@@ -66,13 +67,13 @@ class LossAccount:
     def __init__(self, config: DramConfig) -> None:
         t, o = config.timing, config.organization
         self._rows, self._first_row = constraint_arrays(table_of(config), by="later")
-        write_latency = t.read_latency - 1 if config.controller.policy == "dramsim2" else t.write_latency
+        write_latency = config.controller.write_latency(t)
         self._params: Ints = np.array(
             [o.ranks, o.banks, o.banks_per_group, t.burst_clocks, t.read_latency, write_latency], np.int64
         )
         nodes = 1 + o.ranks * (1 + o.bank_groups + o.banks)
         self._last: Ints = np.full((nodes, len(COMMANDS)), k.LONG_AGO, np.int64)
-        windows = self._rows[:, k.WINDOW]
+        windows = self._rows[:, b.WINDOW]
         self._windowed: Ints = np.flatnonzero(windows > 1).astype(np.int64)
         self._rings: Ints = np.full((len(self._rows), 1 + o.ranks, int(windows.max()) + 1), k.LONG_AGO, np.int64)
         for row in self._windowed.tolist():

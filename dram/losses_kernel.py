@@ -4,63 +4,22 @@ It knows the constraint table and the log, nothing of the controllers. ``last`` 
 - rank - bank group - bank the edge of the last command of each kind, ``rings`` the last commands of rows with a window.
 """
 
-import numpy as np
-import numpy.typing as npt
-
 from cosa.common.compile_cache import compiled, compiled_helper, inlined_helper
-
-Ints = npt.NDArray[np.int64]
+from dram import banks_kernel as b
+from dram import queues_kernel as q
+from dram.queues_kernel import Ints
 
 LONG_AGO = -(1 << 40)
 
-CMD_ACT = 0
-CMD_RD = 3
-CMD_WR = 4
-CMD_REF = 5
-CMD_RDA = 6
-CMD_WRA = 7
-
-# columns of the constraint table, sorted by the later command
-EARLIER = 0
-SCOPE = 1
-DELAY = 3
-WINDOW = 4
-CLASS = 5
-# scopes
-CHANNEL = 0
-RANK = 1
-GROUP = 2
-BANK = 3
-OTHER_RANKS = 4
-
-# columns of the command log
-LOG_CYCLE = 0
-LOG_COMMAND = 1
-LOG_RANK = 2
-LOG_BANK = 3
-LOG_ARRIVED = 6
-LOG_QUIET = 7
-
 # parameters
-RANKS = 0
-BANKS = 1
-BANKS_PER_GROUP = 2
-BURST = 3
-READ_DELAY = 4  # read command to first data beat
-WRITE_DELAY = 5
-PARAMS_SIZE = 6
+(
+    RANKS, BANKS, BANKS_PER_GROUP, BURST,
+    READ_DELAY,  # read command to first data beat
+    WRITE_DELAY,
+) = range(6)  # fmt: skip
 
-# classes: the first five are those of the table
-ROW = 0
-ACTIVATION = 1
-TURNAROUND = 2
-BANK_GROUP = 3
-REFRESH = 4
-DATA = 5
-COMMAND_BUS = 6
-IDLE = 7
-IN_PROGRESS = 8
-CLASSES = 9
+# classes, in the order of dram.constraints.LOSS_CLASSES as far as they are those of the table
+ROW, ACTIVATION, TURNAROUND, BANK_GROUP, REFRESH, DATA, COMMAND_BUS, IDLE, IN_PROGRESS, CLASSES = range(10)
 
 # state
 BUS_FREE = 0  # edge up to which the data bus is accounted for
@@ -68,12 +27,7 @@ QUIET_SEEN = 1
 STATE_SIZE = 2
 
 # per bank: the last ACT, the edges from which each class of rows allowed it, the arrival of its request
-ACT_CYCLE = 0
-ACT_ROW = 1
-ACT_ACTIVATION = 2
-ACT_REFRESH = 3
-ACT_ARRIVED = 4
-ACT_FIELDS = 5
+ACT_CYCLE, ACT_ROW, ACT_ACTIVATION, ACT_REFRESH, ACT_ARRIVED, ACT_FIELDS = range(6)
 
 
 @compiled_helper
@@ -85,17 +39,17 @@ def _find_bounds(
     for i in range(DATA + 1):
         bounds[i] = LONG_AGO
     for row in range(first_row[command], first_row[command + 1]):
-        scope = rows[row, SCOPE]
-        earlier = rows[row, EARLIER]
-        window = rows[row, WINDOW]
+        scope = rows[row, b.SCOPE]
+        earlier = rows[row, b.EARLIER]
+        window = rows[row, b.WINDOW]
         node = 0
-        if scope == RANK:
+        if scope == b.IN_RANK:
             node = rank_node
-        elif scope == GROUP:
+        elif scope == b.IN_GROUP:
             node = group_node
-        elif scope == BANK:
+        elif scope == b.IN_BANK:
             node = bank_node
-        if scope == OTHER_RANKS:
+        if scope == b.OTHER_RANKS:
             since = LONG_AGO
             for other in range(1, 1 + params[RANKS]):
                 if other != rank_node:
@@ -104,8 +58,8 @@ def _find_bounds(
             since = rings[row, node, rings[row, node, window]]
         else:
             since = last[node, earlier]
-        charged = rows[row, CLASS]
-        bounds[charged] = max(bounds[charged], since + rows[row, DELAY])
+        charged = rows[row, b.LOSS_CLASS]
+        bounds[charged] = max(bounds[charged], since + rows[row, b.DELAY])
 
 
 @inlined_helper
@@ -120,13 +74,13 @@ def _note(
         last[bank_node, command] = t
     for i in range(windowed.shape[0]):
         row = windowed[i]
-        if rows[row, EARLIER] == command:
+        if rows[row, b.EARLIER] == command:
             node = 0
-            if rows[row, SCOPE] == RANK:
+            if rows[row, b.SCOPE] == b.IN_RANK:
                 node = rank_node
-            position = rings[row, node, rows[row, WINDOW]]
+            position = rings[row, node, rows[row, b.WINDOW]]
             rings[row, node, position] = t
-            rings[row, node, rows[row, WINDOW]] = (position + 1) % rows[row, WINDOW]
+            rings[row, node, rows[row, b.WINDOW]] = (position + 1) % rows[row, b.WINDOW]
 
 
 @compiled_helper
@@ -175,10 +129,10 @@ def account(
 ) -> int:  # fmt: skip
     """Read the log from row ``start``; returns the first row not read: ``end``, or a burst not over by ``edge``."""
     for n in range(start, end):
-        t = log[n, LOG_CYCLE]
-        command = log[n, LOG_COMMAND]
-        rank = log[n, LOG_RANK]
-        bank = log[n, LOG_BANK]
+        t = log[n, q.LOG_CYCLE]
+        command = log[n, q.LOG_COMMAND]
+        rank = log[n, q.LOG_RANK]
+        bank = log[n, q.LOG_BANK]
         rank_node = 1 + rank
         group_node = -1
         bank_node = -1
@@ -188,15 +142,15 @@ def account(
             bank_index = rank * params[BANKS] + bank
             group_node = 1 + params[RANKS] + rank * groups + bank // params[BANKS_PER_GROUP]
             bank_node = 1 + params[RANKS] * (1 + groups) + bank_index
-        if command == CMD_ACT:
+        if command == b.ACT:
             _find_bounds(command, rank_node, group_node, bank_node, params, rows, first_row, last, rings, bounds)
             acts[bank_index, ACT_CYCLE] = t
             acts[bank_index, ACT_ROW] = bounds[ROW]
             acts[bank_index, ACT_ACTIVATION] = bounds[ACTIVATION]
             acts[bank_index, ACT_REFRESH] = bounds[REFRESH]
-            acts[bank_index, ACT_ARRIVED] = log[n, LOG_ARRIVED]
-        elif command >= CMD_RD and command != CMD_REF:
-            read = (command == CMD_RD) | (command == CMD_RDA)
+            acts[bank_index, ACT_ARRIVED] = log[n, q.LOG_ARRIVED]
+        elif command >= b.RD and command != b.REF:
+            read = (command == b.RD) | (command == b.RDA)
             data = t + (params[READ_DELAY] if read else params[WRITE_DELAY])
             if data + params[BURST] > edge:
                 return n
@@ -204,12 +158,18 @@ def account(
             if gap > 0:
                 _find_bounds(command, rank_node, group_node, bank_node, params, rows, first_row, last, rings, bounds)
                 _charge(
-                    t, gap, log[n, LOG_QUIET] - state[QUIET_SEEN], log[n, LOG_ARRIVED], bounds, acts[bank_index], totals
+                    t,
+                    gap,
+                    log[n, q.LOG_QUIET] - state[QUIET_SEEN],
+                    log[n, q.LOG_ARRIVED],
+                    bounds,
+                    acts[bank_index],
+                    totals,
                 )
             # two ranks may hold the bus at once in DRAMSim2, which does not keep closed banks apart
             free = max(state[BUS_FREE], data + params[BURST])
             totals[DATA] += min(free - state[BUS_FREE], params[BURST])
             state[BUS_FREE] = free
-            state[QUIET_SEEN] = log[n, LOG_QUIET]
+            state[QUIET_SEEN] = log[n, q.LOG_QUIET]
         _note(t, command, rank_node, group_node, bank_node, rows, windowed, last, rings)
     return end

@@ -1,7 +1,4 @@
-"""Staging of submitted requests and delivery of completions: the parts both controllers share.
-
-The compiled code of this file is cached on disk, and the cache sees changes of this file only. That is why the
-positions inside ``io`` are written out again in each kernel file; a test checks that they agree.
+"""Staging of submitted requests, delivery of completions, logs: what a channel and the kernels of policies exchange.
 
 ``io`` (int64) holds what Python and the kernels exchange:
 
@@ -22,50 +19,36 @@ QUIET_SINCE         edge from which it holds none, or -1
 import numpy as np
 import numpy.typing as npt
 
-from cosa.common.compile_cache import compiled
+from cosa.common.compile_cache import compiled, compiled_helper, inlined_helper
 
 Ints = npt.NDArray[np.int64]
 
 NEVER = 1 << 62
-WAKE = 0
-PENDING = 1
-STAGED_HEAD = 2  # and 4 for lane 1
-STAGED_TAIL = 3  # and 5
-FLIGHT_HEAD = 6  # and 8, 10
-FLIGHT_TAIL = 7  # and 9, 11
-FIRST_VISIBLE = 12
-COMMANDS = 13
-LOGGING = 14
-RATIO_NUM = 15
-RATIO_DEN = 16
-QUIET = 17
-QUIET_SINCE = 18
-IO_SIZE = 19
+
+# io; what has a step of 2 is the same of the following lanes or rings
+(
+    WAKE, PENDING, STAGED_HEAD, STAGED_TAIL, _, _, FLIGHT_HEAD, FLIGHT_TAIL, _, _, _, _,
+    FIRST_VISIBLE, COMMANDS, LOGGING, RATIO_NUM, RATIO_DEN, QUIET, QUIET_SINCE, IO_SIZE,
+) = range(20)  # fmt: skip
 
 # columns of a staged request
-STAGED_EDGE = 0
-STAGED_OP = 1
-STAGED_ADDRESS = 2
-STAGED_TAG = 3
-STAGED_ID = 4
-STAGED_FIELDS = 5
+STAGED_EDGE, STAGED_OP, STAGED_ADDRESS, STAGED_TAG, STAGED_ID, STAGED_FIELDS = range(6)
+
+# columns of the request log
+ACCEPTED, CAS, COMPLETED, REQUEST_FIELDS = range(4)
+NO_CAS = -2  # a column command that never comes
 
 # columns of the command log; -1 for what does not apply
-LOG_CYCLE = 0
-LOG_COMMAND = 1
-LOG_RANK = 2
-LOG_BANK = 3
-LOG_ROW = 4
-LOG_COLUMN = 5
-LOG_ARRIVED = 6  # edge at which the request it is for was accepted
-LOG_QUIET = 7  # QUIET at that edge
-LOG_FIELDS = 8
+(
+    LOG_CYCLE, LOG_COMMAND, LOG_RANK, LOG_BANK, LOG_ROW, LOG_COLUMN,
+    LOG_ARRIVED,  # edge at which the request it is for was accepted
+    LOG_QUIET,  # QUIET at that edge
+    LOG_FIELDS,
+) = range(9)  # fmt: skip
 
-# columns of a decided completion
-FLIGHT_VISIBLE = 0
-FLIGHT_EDGE = 1
-FLIGHT_TAG = 2
-FLIGHT_FIELDS = 3
+# columns of a decided completion, and rings of them
+FLIGHT_VISIBLE, FLIGHT_EDGE, FLIGHT_TAG, FLIGHT_FIELDS = range(4)
+WRITTEN, READ_BACK, NOT_SENT, RINGS = range(4)
 
 
 @compiled
@@ -128,7 +111,7 @@ def collect(io: Ints, flight: Ints, cycle: int, out: Ints) -> int:
         best = -1
         best_visible = NEVER
         best_edge = NEVER
-        for ring in range(3):
+        for ring in range(RINGS):
             head = io[FLIGHT_HEAD + 2 * ring]
             if head < io[FLIGHT_TAIL + 2 * ring]:
                 visible = flight[ring, head & mask, FLIGHT_VISIBLE]
@@ -147,3 +130,60 @@ def collect(io: Ints, flight: Ints, cycle: int, out: Ints) -> int:
         count += 1
     io[PENDING] -= count
     return count
+
+
+@inlined_helper
+def complete(
+    io: Ints, flight: Ints, request_log: Ints, ring: int, decided: int, completed: int, tag: int, identity: int
+) -> None:
+    """Put a decided completion on its ring."""
+    visible = completed
+    after_decision = decided + 1
+    if io[RATIO_DEN] != io[RATIO_NUM]:
+        visible = -((-completed * io[RATIO_DEN]) // io[RATIO_NUM])
+        after_decision = decided * io[RATIO_DEN] // io[RATIO_NUM] + 1
+    at = io[FLIGHT_TAIL + 2 * ring] & (flight.shape[1] - 1)
+    flight[ring, at, FLIGHT_VISIBLE] = max(visible, after_decision)
+    flight[ring, at, FLIGHT_EDGE] = completed
+    flight[ring, at, FLIGHT_TAG] = tag
+    io[FLIGHT_TAIL + 2 * ring] += 1
+    if io[LOGGING] == 1:
+        request_log[identity, COMPLETED] = completed
+
+
+@inlined_helper
+def log_command(
+    io: Ints, command_log: Ints, t: int, command: int, rank: int, bank: int, row: int, column: int, arrived: int
+) -> None:
+    """Append a row to the command log."""
+    n = io[COMMANDS]
+    command_log[n, LOG_CYCLE] = t
+    command_log[n, LOG_COMMAND] = command
+    command_log[n, LOG_RANK] = rank
+    command_log[n, LOG_BANK] = bank
+    command_log[n, LOG_ROW] = row
+    command_log[n, LOG_COLUMN] = column
+    command_log[n, LOG_ARRIVED] = arrived
+    command_log[n, LOG_QUIET] = io[QUIET]
+    io[COMMANDS] = n + 1
+
+
+@inlined_helper
+def end_quiet(io: Ints, t: int) -> None:
+    """Count the edges since the controller held no request that may go."""
+    if io[QUIET_SINCE] >= 0:
+        io[QUIET] += t - io[QUIET_SINCE]
+        io[QUIET_SINCE] = -1
+
+
+@compiled_helper
+def leave(io: Ints, flight: Ints, t: int) -> None:
+    """What a kernel leaves behind at the first edge not yet run."""
+    io[WAKE] = t
+    first = NEVER
+    mask = flight.shape[1] - 1
+    for ring in range(RINGS):
+        head = io[FLIGHT_HEAD + 2 * ring]
+        if head < io[FLIGHT_TAIL + 2 * ring]:
+            first = min(first, flight[ring, head & mask, FLIGHT_VISIBLE])
+    io[FIRST_VISIBLE] = first

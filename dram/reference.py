@@ -117,8 +117,9 @@ def check_case(folder: Path | str, pattern: str) -> CaseResult:
     last = replay(system, cycles, ops, addresses, width)
     result.requests = len(rows)
     timing = system.config.timing
-    # Ramulator calls a write done when its command is issued, here it is done with its last data beat
-    posted = timing.write_latency + timing.burst_clocks if data["simulator"] == "ramulator2" else 0
+    # Where the simulator calls a write done when its command is issued; here it is done with its last data beat.
+    by_command = system.config.controller.write_done == "command"
+    posted = timing.write_latency + timing.burst_clocks if by_command else 0
     # posted writes may go after the last completion
     system.advance(max(summary["total_cycles_simulated"], last + 1))
     _compare_requests(result, rows, _logged_requests(system, addresses), limit, posted)

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from dram.channel import WRITE
-from dram.config import DramConfig, Dramsim3Controller
+from dram.config import DramConfig
 from dram.losses import DramLosses
 from dram.queues_kernel import STAGED_EDGE, STAGED_TAIL, Ints
 from dram.stats import DramStats
@@ -103,8 +103,7 @@ class Replay:
         self._clock = 0
         self._tail_clocks = tail_clocks
         self._parts: deque[_Part] = deque()
-        controller = config.controller
-        self._posted = isinstance(controller, Dramsim3Controller) and controller.leftover_writes == "parked"
+        self._posted = config.controller.posts_writes
 
     @property
     def stats(self) -> DramStats:

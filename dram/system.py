@@ -1,16 +1,15 @@
 """The DRAM island: what a simulator steps."""
 
+from collections.abc import Callable
 from fractions import Fraction
+from pkgutil import resolve_name
 from typing import TypeVar
 
 import numpy as np
 
 from dram.channel import READ, WRITE, Channel, ChannelOptions
-from dram.config import DramConfig, Dramsim3Controller, FrfcfsController
-from dram.dramsim2 import Dramsim2Channel
-from dram.dramsim3 import Dramsim3Channel
+from dram.config import DramConfig
 from dram.errors import DramConfigError
-from dram.frfcfs import FrfcfsChannel
 from dram.losses import DramLosses
 from dram.queues_kernel import Ints
 from dram.stats import DramStats
@@ -27,9 +26,9 @@ class DramSystem:
     controller at DRAM edge ``ceil(t * ratio)`` or later; a completion at DRAM edge ``d`` is visible in core cycle
     ``ceil(d / ratio)``, at the earliest in the core cycle after the one in which it was decided. Integers only.
 
-    Requests are staged without limit. With policy ``dramsim2`` a channel takes them in the order submitted, at most one
-    a DRAM clock; with the others it takes reads and writes from lanes of their own, at most one of each a DRAM clock.
-    Addresses are byte addresses; each request moves ``config.request_bytes``.
+    Requests are staged without limit. A channel takes reads and writes from lanes of their own, at most one of each a
+    DRAM clock; policies with one queue for both take them in the order submitted, at most one a DRAM clock. Addresses
+    are byte addresses; each request moves ``config.request_bytes``.
 
     The conductor asks :meth:`earliest_visible_cycle`, lets everything else run up to at most that cycle ``c``, submits
     what came up, and calls :meth:`advance` with the cycle reached.
@@ -42,7 +41,7 @@ class DramSystem:
             with the run).
         requests_per_clock: most requests a channel takes in a DRAM clock (with two lanes: from each).
         in_order: every channel takes requests strictly in the order submitted; else reads and writes do not wait for
-            each other (with ``dramsim2`` and a unified queue of ``dramsim3`` they always do).
+            each other (where the policy has one queue for both they always do).
         request_ring: keep the times of the last so many requests of each channel (a power of two, more than are ever
             pending) and no command log, so that memory does not grow with the run.
 
@@ -70,13 +69,9 @@ class DramSystem:
         self._channel_mask = address_map.masks["channel"]
         self.channels: list[Channel] = []
         options = ChannelOptions(ratio, logging, in_order, requests_per_clock, request_ring)
+        channel: Callable[[DramConfig, ChannelOptions], Channel] = resolve_name(config.controller.channel_class)
         for _ in range(config.organization.channels):
-            if isinstance(config.controller, FrfcfsController):
-                self.channels.append(FrfcfsChannel(config, options))
-            elif isinstance(config.controller, Dramsim3Controller):
-                self.channels.append(Dramsim3Channel(config, options))
-            else:
-                self.channels.append(Dramsim2Channel(config, options))
+            self.channels.append(channel(config, options))
         self._only = self.channels[0] if len(self.channels) == 1 else None
 
     @property

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from cosa.common.compile_cache import compiled, compiled_helper
-from dram import dramsim2_kernel as memory
 from dram import queues_kernel as queues
+from dram.policies.dramsim2 import kernel as memory
 from nocsim.mesh import kernel as k
 
 Ints = k.Int64s
@@ -305,7 +305,7 @@ def _clock_dram(state: Ints, events: Ints, done: Ints, dram: Arrays, cycle: int)
     time stamp comes out first, equal ones in the order in which they came. A request taken out reaches DRAMSim2 in this
     cycle, a completion taken out is seen by the endpoint in its next turn.
     """
-    io, staged, flight = dram[1], dram[9], dram[10]
+    io, staged, flight = dram[1], dram[2], dram[3]
     if state[N_EVENTS] == 0 and io[queues.PENDING] == 0:
         return
     clock = cycle - FIRST_CYCLE
@@ -353,7 +353,7 @@ def _has_room(state: Ints, actors: Ints, events: Ints, queued: Ints, head: Ints,
         return False
     if state[DRAM_ENDPOINT] < 0:
         return True
-    io, staged, flight = dram[1], dram[9], dram[10]
+    io, staged, flight = dram[1], dram[2], dram[3]
     return bool(
         state[N_EVENTS] + 2 + io[queues.PENDING] <= events.shape[0]
         and state[QUEUED_TAIL] - state[QUEUED_HEAD] < queued.size

@@ -6,16 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dram import dramsim2_kernel as d2
-from dram import dramsim3_kernel as d3
-from dram import frfcfs_kernel as fr
 from dram import queues_kernel as qk
 from dram.config import DramConfig
 from dram.devices import load_device
-from dram.dramsim2 import Dramsim2Channel
-from dram.dramsim3 import Dramsim3Channel
 from dram.errors import DramConfigError, DramOrderError
-from dram.frfcfs import FrfcfsChannel
+from dram.policies.dramsim2 import kernel as d2
+from dram.policies.dramsim2.channel import Dramsim2Channel
+from dram.policies.dramsim3 import kernel as d3
+from dram.policies.dramsim3.channel import Dramsim3Channel
+from dram.policies.frfcfs import kernel as fr
+from dram.policies.frfcfs.channel import FrfcfsChannel
 from dram.system import READ, WRITE, DramSystem
 
 RATIOS = [Fraction(1), Fraction(6, 5), Fraction(1, 3), Fraction(7, 2)]
