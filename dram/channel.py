@@ -212,10 +212,9 @@ class Channel(ABC):
         """Run the kernel; returns WAKE, which lies before ``until_edge`` only if the command log is full."""
         return int(self.kernel.run(until_edge, *self._arrays(self)))
 
-    def kernel_arrays(self) -> tuple[Ints, ...]:
-        """Arguments of the kernel after the first, for a compiled loop that steps it itself; valid until one grows."""
-        arrays: tuple[Ints, ...] = self._arrays(self)
-        return arrays
+    def kernel_state(self) -> Any:
+        """The kernel's `State`, for a compiled loop that steps it itself; valid until an array grows."""
+        return self.kernel.State(*self._arrays(self))
 
     def kernel_ran(self, count: int) -> None:
         """Take over what such a loop has left, and make room for ``count`` more requests."""

@@ -298,20 +298,20 @@ def _sent(state: Ints, transactions: Ints, actors: Ints, place: int, cycle: int)
 
 
 @compiled_helper
-def _clock_dram(state: Ints, events: Ints, done: Ints, dram: Arrays, cycle: int) -> None:
+def _clock_dram(state: Ints, events: Ints, done: Ints, dram: memory.State, cycle: int) -> None:
     """Clock the DRAM after the turns of a cycle, then take one event out.
 
     Its completions enter the queue with the time stamp cycle - 2, requests have entered with the cycle; the *newest*
     time stamp comes out first, equal ones in the order in which they came. A request taken out reaches DRAMSim2 in this
     cycle, a completion taken out is seen by the endpoint in its next turn.
     """
-    io, staged, flight = dram[1], dram[2], dram[3]
+    io, staged, flight = dram.io, dram.staged, dram.flight
     if state[N_EVENTS] == 0 and io[queues.PENDING] == 0:
         return
     clock = cycle - FIRST_CYCLE
     while io[queues.WAKE] <= clock:
         io[queues.COMMANDS] = 0  # nobody asks for the commands of a replay
-        memory.run(clock + 1, *dram)
+        memory.run_state(clock + 1, dram)
     if io[queues.FIRST_VISIBLE] <= clock:
         for i in range(queues.collect(io, flight, clock, done)):
             _enter(state, events, cycle - 2, 1, done[i, 0], 0)
@@ -347,13 +347,15 @@ def _dram_cycle(state: Ints, cycle: int, min_latency: int, io: Ints) -> int:
 
 
 @compiled_helper
-def _has_room(state: Ints, actors: Ints, events: Ints, queued: Ints, head: Ints, slot: Ints, dram: Arrays) -> bool:
+def _has_room(
+    state: Ints, actors: Ints, events: Ints, queued: Ints, head: Ints, slot: Ints, dram: memory.State
+) -> bool:
     """Whether nothing can run out of space in the next cycle."""
     if head[k.N_SLOTS_USED] + actors.shape[0] > slot.size >> k.SLOT_SHIFT:
         return False
     if state[DRAM_ENDPOINT] < 0:
         return True
-    io, staged, flight = dram[1], dram[2], dram[3]
+    io, staged, flight = dram.io, dram.staged, dram.flight
     return bool(
         state[N_EVENTS] + 2 + io[queues.PENDING] <= events.shape[0]
         and state[QUEUED_TAIL] - state[QUEUED_HEAD] < queued.size
@@ -365,7 +367,7 @@ def _has_room(state: Ints, actors: Ints, events: Ints, queued: Ints, head: Ints,
 @compiled
 def run_replay(
     state: Ints, transactions: Ints, edges: Ints, destinations: Ints, actors: Ints, ready: Ints, queued: Ints,
-    events: Ints, done: Ints, min_latency: int, until: int, mesh: Arrays, dram: Arrays,
+    events: Ints, done: Ints, min_latency: int, until: int, mesh: Arrays, dram: memory.State,
 ) -> int:  # fmt: skip
     """Run a replay up to cycle `until`, or until it is over or needs something; returns why.
 
@@ -376,7 +378,7 @@ def run_replay(
     queued: ring of transactions, one for each packet that is being written to the DRAM
     events: events between the DRAM and its endpoint; done: completions handed over by the DRAM
     min_latency: clocks that the DRAM needs at least
-    mesh, dram: arguments of `run_mesh`, and of the DRAM's `run` but for the first
+    mesh, dram: arguments of `run_mesh`, and the state of the DRAM
     """
     head, slot, rec = mesh[0], mesh[8], mesh[10]
     has_dram = state[DRAM_ENDPOINT] >= 0
@@ -389,7 +391,7 @@ def run_replay(
         for endpoint in range(n_endpoints):
             following = min(following, actors[endpoint, WAKE])
         if has_dram:
-            following = min(following, _dram_cycle(state, cycle, min_latency, dram[1]))
+            following = min(following, _dram_cycle(state, cycle, min_latency, dram.io))
         if following == NEVER:
             if head[k.N_SLOTS_USED] == 0 and head[k.SUB_POS] == head[k.SUB_END]:
                 return WAITING

@@ -13,7 +13,7 @@ transfers use the same addresses. `nocsim/published/kernel.py` runs all this; he
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,6 @@ _FIFO_FLITS, _RESERVATION_FLITS = 7, 5
 _SLICE_CYCLES = 1 << 20
 """Cycles of one compiled call, which does not hear of Ctrl-C."""
 _OPERATIONS = {"unicast": k.UNICAST, "multicast": k.MULTICAST, "compute": k.COMPUTE}
-#: Dimensions of the DRAM's arrays: without one the kernel gets empty ones of the same type and never looks at them.
-_DRAM_DIMENSIONS = (1, 1, 1, 2, 2, 3, 2, 2, 2, 3, 3, 2, 2)
-
 Int64s = npt.NDArray[np.int64]
 
 
@@ -49,21 +46,21 @@ class GeneratorReplay:
 
 
 class TransactionReplay:
-    """One replay; `dram` is the DRAM channel behind its endpoint, or None for one that never waits.
+    """One replay; `dram` is the DRAM channel behind its endpoint; without `has_dram` it never waits, and is not asked.
 
     The DRAM is the endpoint with the number: endpoints - columns - rows (on 4x5 the south edge of the last router).
     """
 
-    def __init__(self, topology: Topology, transactions: list[Transaction], dram: Channel | None = None) -> None:
+    def __init__(self, topology: Topology, transactions: list[Transaction], dram: Channel, has_dram: bool) -> None:
         _check(transactions, topology)
-        self._topology, self._list, self._dram = topology, transactions, dram
+        self._topology, self._list, self._dram, self._has_dram = topology, transactions, dram, has_dram
         self._mesh = MeshState(topology, _FIFO_FLITS, _RESERVATION_FLITS)
         self._mesh.reserve_submissions(topology.n_endpoints)
         self._state = np.zeros(k.STATE_SIZE, np.int64)
         self._state[k.UNFINISHED] = len(transactions)
         self._state[k.LAST_CYCLE] = k.FIRST_CYCLE
         self._state[k.READING] = self._state[k.SEEN] = -1
-        self._state[k.DRAM_ENDPOINT] = topology.n_endpoints - topology.columns - topology.rows if dram else -1
+        self._state[k.DRAM_ENDPOINT] = topology.n_endpoints - topology.columns - topology.rows if has_dram else -1
         self._transactions, self._destinations, self._edges = _tables(transactions)
         self._transactions[:, k.ROUTE] = self._routes()
         self._actors, self._ready = self._queues()
@@ -136,12 +133,6 @@ class TransactionReplay:
         return self._result()
 
     def _step(self, until_cycle: int) -> int:
-        dram = self._dram
-        arrays: tuple[Any, ...]
-        if dram is None:
-            latency, arrays = 0, tuple(np.zeros((1,) * n, np.int64) for n in _DRAM_DIMENSIONS)
-        else:
-            latency, arrays = dram.min_latency_edges, dram.kernel_arrays()
         done = np.zeros((len(self._events), 2), np.int64)
         return k.run_replay(
             self._state,
@@ -153,16 +144,16 @@ class TransactionReplay:
             self._queued,
             self._events,
             done,
-            latency,
+            self._dram.min_latency_edges,
             until_cycle,
             self._mesh.arguments,
-            arrays,
+            self._dram.kernel_state(),
         )
 
     def _make_room(self) -> None:
         """Double what may have become too small; all of it is for what is in flight, not for the whole run."""
         self._mesh.reserve_slots(2 * self._topology.n_endpoints)
-        if self._dram is not None:
+        if self._has_dram:
             self._dram.kernel_ran(1024)
             head, tail = int(self._state[k.QUEUED_HEAD]), int(self._state[k.QUEUED_TAIL])
             if 2 * (tail - head) >= len(self._queued):
@@ -255,10 +246,8 @@ def replay_transactions(
     InputError: a transaction names an endpoint that the mesh does not have, or one twice.
     SimulationError: transactions wait for each other.
     """
-    dram = None
-    if memory == "dramsim2":
-        from dram.devices import load_device
-        from dram.system import DramSystem
+    from dram.devices import load_device
+    from dram.system import DramSystem
 
-        dram = DramSystem(load_device("ddr2_667_x8")).channels[0]
-    return TransactionReplay(Topology(columns, rows), transactions, dram).run()
+    dram = DramSystem(load_device("ddr2_667_x8")).channels[0]
+    return TransactionReplay(Topology(columns, rows), transactions, dram, memory == "dramsim2").run()

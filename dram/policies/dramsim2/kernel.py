@@ -540,19 +540,11 @@ def _power(s: State, t: int) -> tuple[bool, int]:
     return changed, wake
 
 
-@compiled
-def run(
-    until: int, params: Ints, io: Ints, staged: Ints, flight: Ints, request_log: Ints, command_log: Ints, control: Ints,
-    ranks: Ints, banks: Ints, slots: Ints, queues: Ints, queue_info: Ints, transactions: Ints,
-) -> int:  # fmt: skip
-    """Run all DRAM edges before ``until``. Stops early (WAKE < until) when the command log is full.
-
-    Returns WAKE, the first edge not yet run at which something can happen.
-    """
-    s = State(
-        params, io, staged, flight, request_log, command_log, control, ranks, banks, slots, queues, queue_info,
-        transactions,
-    )  # fmt: skip
+@compiled_helper
+def run_state(until: int, s: State) -> int:
+    """See `run`."""
+    params, io, flight, command_log = s.params, s.io, s.flight, s.command_log
+    control, ranks, queue_info = s.control, s.ranks, s.queue_info
     t = int(io[q.WAKE])
     while t < until and io[q.COMMANDS] < command_log.shape[0]:
         q.end_quiet(io, t)
@@ -596,3 +588,19 @@ def run(
         t = t + 1 if acted else max(wake, t + 1)
     q.leave(io, flight, t)
     return t
+
+
+@compiled
+def run(
+    until: int, params: Ints, io: Ints, staged: Ints, flight: Ints, request_log: Ints, command_log: Ints, control: Ints,
+    ranks: Ints, banks: Ints, slots: Ints, queues: Ints, queue_info: Ints, transactions: Ints,
+) -> int:  # fmt: skip
+    """Run all DRAM edges before ``until``. Stops early (WAKE < until) when the command log is full.
+
+    Returns WAKE, the first edge not yet run at which something can happen.
+    """
+    state = State(
+        params, io, staged, flight, request_log, command_log, control, ranks, banks, slots, queues, queue_info,
+        transactions,
+    )  # fmt: skip
+    return int(run_state(until, state))
