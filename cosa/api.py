@@ -22,8 +22,8 @@ FRONT_POINTS = 5
 
 
 def schedule(
-    layer: Layer | str | Path,
-    architecture: Architecture | str | Path = "simba_4x4",
+    layer: Layer | Mapping[str, Any] | str | Path,
+    architecture: Architecture | Mapping[str, Any] | str | Path = "simba_4x4",
     mapper: str | MapperOptions | None = None,
     *,
     workers: int = 1,
@@ -33,8 +33,8 @@ def schedule(
 
     Parameters
     ----------
-    layer: a layer, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
-    architecture: an architecture, the name of a packaged one, or the path of an architecture file.
+    layer: a layer, a mapping of its fields, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
+    architecture: an architecture, a mapping of its fields, the name of a packaged one, or the path of its file.
     mapper: what makes the schedule: its options (``ProgramOptions(objective="energy")``), or its name with options
         beside it. None: ``program``, the mixed-integer program on a model of the machine, with a proven bound; or the
         mapper that alone knows the `objective`.
@@ -84,8 +84,8 @@ def find_options(mapper: str | MapperOptions | None, options: Mapping[str, Any] 
 
 
 def schedule_pool(
-    layer: Layer | str | Path,
-    architecture: Architecture | str | Path = "simba_4x4",
+    layer: Layer | Mapping[str, Any] | str | Path,
+    architecture: Architecture | Mapping[str, Any] | str | Path = "simba_4x4",
     mapper: str | MapperOptions | None = None,
     *,
     count: int,
@@ -114,8 +114,8 @@ def schedule_pool(
 
 
 def schedule_front(
-    layer: Layer | str | Path,
-    architecture: Architecture | str | Path = "simba_4x4",
+    layer: Layer | Mapping[str, Any] | str | Path,
+    architecture: Architecture | Mapping[str, Any] | str | Path = "simba_4x4",
     mapper: str | MapperOptions | None = None,
     *,
     points: int = FRONT_POINTS,
@@ -158,12 +158,12 @@ def _program_options(mapper: str | MapperOptions | None, options: Mapping[str, A
     return found
 
 
-def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop") -> Evaluation:
+def evaluate(schedule: Schedule | Mapping[str, Any] | str | Path, convention: Convention = "timeloop") -> Evaluation:
     """Access counts, energy and cycles of a schedule, analytically.
 
     Parameters
     ----------
-    schedule: a schedule, or the path of a schedule file.
+    schedule: a schedule, its fields, or the path of its file.
     convention: `timeloop` counts as Timeloop does (`cosa.analytical.timeloop` has the rules); `exact` counts the words
         that a machine moves (`cosa.analytical.exact`).
 
@@ -185,7 +185,7 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
     """
     from cosa.analytical.evaluation import evaluate as evaluated
 
-    found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
+    found = Schedule.from_argument(schedule, "schedule")
     require_valid(found, "evaluation")
     if found.remainders and convention == "exact":
         from cosa.analytical.cut_evaluation import evaluate_cut
@@ -194,12 +194,14 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
     return evaluated(found.padded_layer, found.architecture, found.nest, convention, padding_macs=found.padding_macs)
 
 
-def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **options: Any) -> dict[str, float]:
+def breakdown(
+    schedule: Schedule | Mapping[str, Any] | str | Path, objective: str | None = None, **options: Any
+) -> dict[str, float]:
     """What each term of an objective of the published program says of a schedule, wherever that comes from.
 
     Parameters
     ----------
-    schedule: a schedule, or the path of a schedule file (also one converted from another tool).
+    schedule: a schedule, its fields, or the path of its file (also one converted from another tool).
     objective: of the mapper published (None: its default, CoSA's).
     options: its `as_published`, `precision`, `weights` and `order_level`.
 
@@ -215,7 +217,7 @@ def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **o
     from cosa.mappers.published import PublishedTerms
     from cosa.mip.nest import breakdown as terms
 
-    found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
+    found = Schedule.from_argument(schedule, "schedule")
     require_valid(found, "breakdown")
     asked = PublishedTerms.of({"objective": objective, **options})
     asked.require_levels(found.architecture)
@@ -229,26 +231,28 @@ def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **o
     )
 
 
-def find_layer(layer: Layer | str | Path) -> Layer:
-    """A layer from a model, a file, or ``"network:layer"``.
+def find_layer(layer: Layer | Mapping[str, Any] | str | Path) -> Layer:
+    """A layer from a model, its fields, a file, or ``"network:layer"``.
 
     Raises
     ------
     InputError: no such network, layer or file, or the file is wrong.
     """
-    if isinstance(layer, Layer):
-        return layer
-    network, colon, name = str(layer).partition(":")
-    if isinstance(layer, str) and network in network_names() and (colon or not Path(layer).exists()):
+    return Layer.from_argument(layer, "layer", _named_layer)
+
+
+def _named_layer(text: str | Path) -> Layer:
+    network, colon, name = str(text).partition(":")
+    if isinstance(text, str) and network in network_names() and (colon or not Path(text).exists()):
         return load_network(network).find(name).layer
-    return Layer.from_file(layer)
+    return Layer.from_file(text)
 
 
-def find_architecture(architecture: Architecture | str | Path) -> Architecture:
-    """An architecture from a model, a packaged name, or a file.
+def find_architecture(architecture: Architecture | Mapping[str, Any] | str | Path) -> Architecture:
+    """An architecture from a model, its fields, a packaged name, or a file.
 
     Raises
     ------
     InputError: no such name or file, or the file is wrong.
     """
-    return architecture if isinstance(architecture, Architecture) else load_architecture(architecture)
+    return Architecture.from_argument(architecture, "architecture", load_architecture)

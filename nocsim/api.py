@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cosa.model.arch import Architecture, load_architecture
+from cosa.api import find_architecture
+from cosa.model.arch import Architecture
 from cosa.model.schedule import Schedule
 from nocsim.machine.limits import Limits, Progress
 
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    schedule: Schedule | str | Path,
+    schedule: Schedule | Mapping[str, Any] | str | Path,
     *,
-    architecture: Architecture | str | Path | None = None,
+    architecture: Architecture | Mapping[str, Any] | str | Path | None = None,
     mesh: str | None = None,
     placement: str | None = None,
     ideal_network: bool = False,
@@ -34,8 +36,8 @@ def simulate(
 
     Parameters
     ----------
-    schedule: a schedule, or the path of its file.
-    architecture: another architecture than the one embedded in the schedule (model, packaged name, or file).
+    schedule: a schedule, its fields, or the path of its file.
+    architecture: another architecture than the one embedded in the schedule (model, fields, packaged name, or file).
     mesh: another mesh of PEs, ``"columns x rows"`` as in ``"4x4"``.
     placement: another `machine.placement`: how the spatial loops are laid out on the mesh.
     ideal_network, ideal_memory: unlimited bandwidth and zero latency in place of the mesh or the DRAM. Usually faster,
@@ -77,8 +79,8 @@ def simulate(
 
 
 def resolve(
-    schedule: Schedule | str | Path,
-    architecture: Architecture | str | Path | None = None,
+    schedule: Schedule | Mapping[str, Any] | str | Path,
+    architecture: Architecture | Mapping[str, Any] | str | Path | None = None,
     mesh: str | None = None,
     placement: str | None = None,
 ) -> Schedule:
@@ -88,10 +90,9 @@ def resolve(
     ------
     InputError: a file or field is wrong, or the architecture has other levels than the schedule.
     """
-    found = schedule if isinstance(schedule, Schedule) else Schedule.from_file(schedule)
+    found = Schedule.from_argument(schedule, "schedule")
     if architecture is not None:
-        new = architecture if isinstance(architecture, Architecture) else load_architecture(architecture)
-        found = found.with_architecture(new)
+        found = found.with_architecture(find_architecture(architecture))
     if mesh is not None:
         found = found.with_architecture(found.architecture.with_mesh(mesh))
     if placement is not None:

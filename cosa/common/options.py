@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 from pydantic.fields import FieldInfo
 
 from cosa.common.errors import InputError
@@ -53,6 +53,8 @@ def read_by(
     def read(value: Any) -> Any:
         if isinstance(value, str | Path):
             return from_path(value)
+        if isinstance(value, Model):
+            return value.checked(name)
         if not isinstance(value, dict):
             return value
         try:
@@ -76,14 +78,13 @@ class Options(Model):
         """
         given = {name: value for name, value in values.items() if value is not None}
         try:
-            return cls.model_validate(given)
-        except ValidationError as error:
-            from cosa.common.explain import input_error
-
-            found = input_error(cls, given, error, source)
+            return cls.from_fields(given, source)
+        except InputError as error:
+            if error.source != source:  # in a file that an option names
+                raise
             # None is what is not given; nobody has to be told that it is allowed.
-            found.allowed = found.allowed and found.allowed.removesuffix(" or null")
-            raise found.at(found.source, found.path) from None
+            error.allowed = error.allowed and error.allowed.removesuffix(" or null")
+            raise error.at(source, error.path) from None
 
     def with_(self, **changes: Any) -> Self:
         """The same options with changes, validated."""

@@ -108,7 +108,7 @@ def schedule_network(
     def keep(number: int, schedule: Schedule) -> None:
         entry = network.layers[number]
         # A kept result may be of a layer of another name.
-        schedule = schedule.model_copy(update={"layer": entry.layer})
+        schedule = schedule.with_(layer=entry.layer)
         if place is not None:
             schedule.save(place / names[number], timing=timing)
         file = None if place is None else names[number]

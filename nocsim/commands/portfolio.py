@@ -54,7 +54,7 @@ def schedule_command(given: Given) -> None:
             check_output(option_name, path, inputs)
     layer, architecture = work.one_layer(), work.architecture("cosa2021" if published else "simba_4x4")
     if how.memory == "none":
-        architecture = architecture.model_copy(update={"dram": None})
+        architecture = architecture.with_(dram=None)
     elif how.memory == "dramsim2":
         architecture.require_dram()
     if published:

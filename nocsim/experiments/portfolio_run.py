@@ -85,7 +85,7 @@ def _variants(constants: Constants, asked: PortfolioOptions) -> dict[str, Mapper
     plain = ProgramOptions.of(asked.solving() | {"rounds": ROUNDS, "settle_ties": False, "model": "network"})
 
     def network(**changes: float) -> ProgramOptions:
-        return plain.with_(constants=constants.model_copy(update=changes))
+        return plain.with_(constants=constants.with_(**changes))
 
     known: dict[str, MapperOptions] = {
         "network": network(),

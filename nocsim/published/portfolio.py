@@ -121,7 +121,7 @@ def _variants(constants: PublishedConstants, asked: PublishedPortfolioOptions) -
     plain = ProgramOptions.of(asked.solving() | base)
     for name, factors in PUBLISHED_VARIANTS.items():
         changed = {weight: getattr(constants, weight) * factor for weight, factor in factors.items()}
-        found[name] = plain.with_(constants=constants.model_copy(update=changed), machine_bound=not found)
+        found[name] = plain.with_(constants=constants.with_(**changed), machine_bound=not found)
     theirs = PublishedOptions(time_limit_seconds=asked.time_limit_seconds, seed=asked.seed)
     return found | {"published": theirs.with_(as_published=True), "true_footprints": theirs}
 
@@ -176,7 +176,7 @@ def _neighbours(schedule: Schedule, constants: PublishedConstants, physical_only
             break
         nest = list(model.neighbourhood.nest(points[at]))
         if _spread(nest[place].spatial) == _spread(own.spatial):
-            nest[place] = nest[place].model_copy(update={"loops": (*nest[place].temporal, *own.spatial)})
+            nest[place] = nest[place].with_(loops=(*nest[place].temporal, *own.spatial))
         # Inside a PE the generator does not look: one of those with the same loops outside it is enough.
         key = str([entry.loops for entry in nest[: place + 1]])
         found.setdefault(key, schedule.with_nest(tuple(nest)))

@@ -155,7 +155,7 @@ class Machines:
 
 def with_device(architecture: Architecture, device: str) -> Architecture:
     """The architecture with another DRAM device."""
-    return architecture.model_copy(update={"dram": architecture.require_dram().model_copy(update={"device": device})})
+    return architecture.with_(dram={"device": device})
 
 
 def simulate_with(schedule: Schedule, device: Device | None) -> Result:
