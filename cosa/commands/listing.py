@@ -6,25 +6,11 @@ from importlib import resources
 from typing import Any
 
 from cosa.common.files import dump_yaml
+from cosa.common.tables import table
 from cosa.model.arch import architecture_names, load_architecture
 from cosa.model.networks import load_network, network_names
 
-WIDTH = 80
 _BOUNDS = ("R", "S", "P", "Q", "C", "K", "N", "G")
-
-
-def table(header: list[str], rows: list[list[str]], left: int = 1) -> list[str]:
-    """Lines of a plain table; the first `left` columns are left-aligned, the others right-aligned."""
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    gap = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
-    lines = []
-    for row in [header, *rows]:
-        cells = [
-            f"{cell:{'<' if column < left else '>'}{width}}"
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(gap.join(cells).rstrip())
-    return lines
 
 
 def networks() -> dict[str, Any]:

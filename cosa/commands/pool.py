@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cosa.api import FRONT_POINTS, schedule_front, schedule_pool
-from cosa.commands.listing import table
 from cosa.commands.show import layer_line, printable
 from cosa.common.errors import InputError
 from cosa.common.files import prepared_folder
+from cosa.common.tables import table
 from cosa.common.terminal import check_output, out_lines
 from cosa.model.objectives import OBJECTIVES
 

@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from cosa.common.tables import WIDTH
 from cosa.model.layer import TENSORS, Dim, Layer
 from cosa.model.schedule import Loop, Provenance, Schedule
 from cosa.model.validity import tile_words, violations
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-WIDTH = 80
-"""Columns of everything printed, so that it reads the same in a terminal, a pipe and a log."""
 
 _BAR, _COLUMN = 10, 31
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cosa.commands.listing import table
 from cosa.commands.show import printable
+from cosa.common.progress import Progress
 from cosa.common.result_cache import chosen_cache
+from cosa.common.tables import table
 from cosa.common.terminal import out_lines
-from cosa.experiments.layer_pool import LayerProgress
 from cosa.experiments.network_schedule import SUMMARY, NetworkSchedules, schedule_network
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def schedule_whole_network(work: Work, given: Given, options: MapperOptions, how
     from cosa.model.networks import load_network
 
     network, architecture = load_network(work.network or ""), work.architecture()
-    with given.flags():
+    with given.flags(), Progress("layers") as progress:
         result = schedule_network(
             network,
             architecture,
@@ -32,7 +32,7 @@ def schedule_whole_network(work: Work, given: Given, options: MapperOptions, how
             folder=how.output,
             timing=how.timing,
             cache=chosen_cache(how.cache),
-            progress=LayerProgress(),
+            progress=progress,
         )
     out_lines(lines(result, len(network.layers)))
     if how.output is not None:

@@ -1,9 +1,7 @@
-"""Layers of a network in processes of their own; and the line on the terminal that counts them."""
+"""Layers of a network in processes of their own."""
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from typing import Any
@@ -47,24 +45,3 @@ def _named(network: Network, number: int, call: Callable[..., Any]) -> Any:
         named = CosaError(f"{network.name} {layer.name}: {error}")
         named.exit_code = error.exit_code
         raise named from error
-
-
-class LayerProgress:
-    """A line on standard error that counts layers, with the time left; only on a terminal, only after two seconds."""
-
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._first: int | None = None
-
-    def __call__(self, done: int, layers: int) -> None:
-        """So many layers are done, of so many."""
-        elapsed = time.monotonic() - self._started
-        if self._first is None:
-            self._first = done
-        if elapsed < 2 or not sys.stderr.isatty():
-            return
-        fresh = done - self._first
-        left = f", {elapsed / fresh * (layers - done):.0f} s left" if fresh else ""
-        bar = "#" * (20 * done // layers) if layers else ""
-        end = "\n" if done == layers else ""
-        print(f"\r[{bar:20}] {done} of {layers} layers{left}   ", end=end, file=sys.stderr, flush=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from cosa.common.errors import InputError
 from cosa.common.files import write_atomic
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
+from cosa.common.progress import Progress
 from cosa.common.terminal import check_output, out, out_lines
 from cosa.mappers.registry import every_mapper, find_mapper
 from cosa.model.objectives import OBJECTIVES
@@ -64,8 +63,7 @@ def compare_command(given: Given) -> int:
     both = [Path(file).resolve() for file in (how.json_file, how.csv_file) if file is not None]
     if len(both) > len(set(both)):
         raise InputError("also what --json writes to", source="--csv", value=how.csv_file, allowed="another file")
-    line = _Line()
-    with given.flags(mapper="--mappers"):
+    with given.flags(mapper="--mappers"), Progress() as line:
         result = compare(
             layers,
             architecture,
@@ -78,9 +76,8 @@ def compare_command(given: Given) -> int:
             pool_size=how.candidates or CANDIDATES,
             limit=Limit(how.max_cycles, how.simulation_seconds),
             timing=how.timing,
-            progress=line,
+            progress=lambda layer, mapper: line.show(f"{layer}: {mapper}"),
         )
-    line.end()
     if how.csv_file is not None and how.csv_file != "-":
         write_atomic(how.csv_file, result.csv())
     if how.json_file is not None and how.json_file != "-":
@@ -112,26 +109,9 @@ def _check_effect(how: HowToCompare, mappers: list[str], options: dict[str, Any]
             raise InputError("has no effect here", path=name, value=value, allowed=allowed)
 
 
-class _Line:
-    """A line on standard error with what is under way; only on a terminal, only after two seconds."""
-
-    def __init__(self) -> None:
-        self._started, self._shown = time.monotonic(), False
-
-    def __call__(self, layer: str, mapper: str) -> None:
-        if time.monotonic() - self._started > 2 and sys.stderr.isatty():
-            self._shown = True
-            print(f"\r{layer}: {mapper}".ljust(61), end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Wipe the line."""
-        if self._shown:
-            print("\r" + " " * 61 + "\r", end="", file=sys.stderr, flush=True)
-
-
 def text(result: Comparison) -> list[str]:
     """A table for each layer, then the means."""
-    from cosa.commands.listing import table
+    from cosa.common.tables import table
 
     simulated = any(row.simulated_cycles is not None for row in result.mappings)
     timed = any(row.seconds is not None for row in result.mappings)

@@ -6,12 +6,13 @@ Exit codes: 0 fine, 1 infeasible or deadlocked, 2 bad input, 130 interrupted.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cosa.commands.work import Work
 from cosa.common.errors import InputError
 from cosa.common.options import Options, flag_of, option
 from cosa.common.parameters import Given, takes
+from cosa.common.progress import Progress
 from cosa.common.terminal import application, check_output, out, out_json, run
 from cosa.mappers.registry import every_mapper
 from nocsim.commands import calibrate as cli_calibrate
@@ -104,7 +105,6 @@ def run_command(given: Given) -> int:
 
 def _run_one(schedule: str, work: Work, how: HowToRun, asked: OfOneRun) -> int:
     from nocsim.api import resolve, simulate
-    from nocsim.machine.limits import ProgressLine
     from nocsim.result.report import text
 
     inputs = {"--schedule": schedule, "--arch": work.arch}
@@ -113,18 +113,17 @@ def _run_one(schedule: str, work: Work, how: HowToRun, asked: OfOneRun) -> int:
     if asked.heat is not None:
         cli_network.check_heat_option(asked.heat, inputs, ideal_network=asked.ideal_network)
     found = resolve(schedule, work.arch, work.mesh, how.placement)
-    line = ProgressLine()
-    result = simulate(
-        found,
-        ideal_network=asked.ideal_network,
-        ideal_memory=asked.ideal_memory,
-        max_cycles=asked.max_cycles,
-        time_limit_seconds=asked.time_limit_seconds,
-        keep_interrupted=True,
-        progress=line,
-        exact=asked.exact,
-    )
-    line.end()
+    with Progress() as progress:
+        result = simulate(
+            found,
+            ideal_network=asked.ideal_network,
+            ideal_memory=asked.ideal_memory,
+            max_cycles=asked.max_cycles,
+            time_limit_seconds=asked.time_limit_seconds,
+            keep_interrupted=True,
+            progress=_watched(progress),
+            exact=asked.exact,
+        )
     code = 130 if result.ended == "interrupted" else 0
     if asked.heat is not None:
         from nocsim.result.heat import save_run_heat
@@ -144,6 +143,22 @@ def _run_one(schedule: str, work: Work, how: HowToRun, asked: OfOneRun) -> int:
     if asked.heat is not None:
         out(f"\nlink heat written to {asked.heat}\n")
     return code
+
+
+def _watched(progress: Progress) -> Callable[[float, int], None]:
+    """Shows share and cycle. Each round begins anew: whether another one follows nobody knows yet."""
+    rounds, last = 1, 0.0
+
+    def show(share: float, cycle: int) -> None:
+        nonlocal rounds, last
+        if share < last:
+            rounds += 1
+            progress.restart()
+        last = share
+        which = f"round {rounds}: " if rounds > 1 else ""
+        progress.show(f"{which}{share:.1%} computed, cycle {cycle:,}{progress.left(share, 1.0)}", share)
+
+    return show
 
 
 @app.command("schema")

@@ -10,6 +10,7 @@ from cosa.commands.work import Work
 from cosa.common.errors import InputError
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
+from cosa.common.tables import table
 from cosa.common.terminal import check_output, out, out_lines
 from nocsim.published.portfolio import PublishedPortfolioOptions
 
@@ -84,14 +85,18 @@ def lines(result: PortfolioResult) -> list[str]:
     found = [
         f"{result.layer} on {result.architecture}: {result.simulated_cycles:,} cycles",
         "",
-        f"{'simulated':>12}{'predicted':>12}{'bound':>12}  placement, variants",
     ]
-    for one in result.candidates[:_ROWS]:
-        cycles = f"{one.simulated_cycles:,}" if one.simulated_cycles is not None else one.outcome
-        found.append(
-            f"{cycles:>12}{one.predicted_cycles:>12,.0f}{one.bound_cycles:>12,}  {one.placement}; "
-            f"{', '.join(one.variants)}"
-        )
+    rows = [
+        [
+            f"{one.simulated_cycles:,}" if one.simulated_cycles is not None else one.outcome,
+            f"{one.predicted_cycles:,.0f}",
+            f"{one.bound_cycles:,}",
+            f" {one.placement}; {', '.join(one.variants)}",
+        ]
+        for one in result.candidates[:_ROWS]
+    ]
+    header = ["simulated", "predicted", "bound", " placement, variants"]
+    found += table(header, rows, left=(3,), widths=(12, 11, 11, 0))
     if len(result.candidates) > _ROWS:
         found.append(f"{'...':>12}  {len(result.candidates) - _ROWS} more")
     found += [

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from cosa.commands.work import Work
 from cosa.common.parameters import Given
+from cosa.common.progress import Progress
 from cosa.common.result_cache import chosen_cache
+from cosa.common.tables import table
 from cosa.common.terminal import check_output, out
-from cosa.experiments.layer_pool import LayerProgress
 from cosa.mappers.registry import options_of
 from cosa.model.networks import Network
 from cosa.model.schedule import made_together
@@ -30,14 +31,10 @@ def run_layers_named(work: Work, given: Given, of_mapper: dict[str, Any], how: H
     with given.flags():
         options = options_of(how.mapper, of_mapper, flags=True)
         options.require_levels(architecture)
-    result = run_network(
-        network,
-        architecture,
-        options,
-        workers=how.workers,
-        cache=chosen_cache(how.cache),
-        progress=LayerProgress(),
-    )
+    with Progress("layers") as progress:
+        result = run_network(
+            network, architecture, options, workers=how.workers, cache=chosen_cache(how.cache), progress=progress
+        )
     if how.json_file == "-":
         out(result.to_json())
     else:
@@ -47,26 +44,31 @@ def run_layers_named(work: Work, given: Given, of_mapper: dict[str, Any], how: H
     return 0 if result.complete else 130
 
 
+_WIDTHS = (22, 3, 11, 11, 11, 6, 6)
+
+
+def _figures(cycles: list[int], utilisation: float, about: str = "") -> list[str]:
+    compute, analytical, simulated = cycles
+    ratio = simulated / analytical if analytical else 0
+    return [f"{compute:,}", f"{analytical:,}", f"{about}{simulated:,}", f"{ratio:.2f}", f"{utilisation:.1%}"]
+
+
 def text(result: NetworkResult, layers: int) -> str:
     """The table: a row a unique layer, then totals over all occurrences."""
     lines = [
         f"{result.network} on {result.architecture}, mapper {made_together(run.made for run in result.layers)}",
         "",
-        f"{'layer':22}{'x':>4}{'compute':>12}{'analytical':>12}{'simulated':>12}{'ratio':>7}{'MACs':>7}",
     ]
+    rows = []
     for run in result.layers:
-        ratio = run.simulated_cycles / run.analytical_cycles
-        simulated_cycles = ("~" if run.method == "extrapolated" else "") + f"{run.simulated_cycles:,}"
-        lines.append(
-            f"{run.layer[:21]:22}{run.count:>4}{run.compute_only_cycles:>12,}{run.analytical_cycles:>12,}"
-            f"{simulated_cycles:>12}{ratio:>7.2f}{run.mac_utilisation:>7.1%}"
-        )
-    compute, analytical, simulated = (
-        result.total(field) for field in ("compute_only_cycles", "analytical_cycles", "simulated_cycles")
-    )
+        about = "~" if run.method == "extrapolated" else ""
+        cycles = [run.compute_only_cycles, run.analytical_cycles, run.simulated_cycles]
+        rows.append([run.layer[:21], str(run.count), *_figures(cycles, run.mac_utilisation, about)])
+    count = str(sum(run.count for run in result.layers))
+    totals = [result.total(field) for field in ("compute_only_cycles", "analytical_cycles", "simulated_cycles")]
+    rows.append(["whole network", count, *_figures(totals, result.mac_utilisation)])
     lines += [
-        f"{'whole network':22}{sum(run.count for run in result.layers):>4}{compute:>12,}{analytical:>12,}"
-        f"{simulated:>12,}{simulated / analytical if analytical else 0:>7.2f}{result.mac_utilisation:>7.1%}",
+        *table(["layer", "x", "compute", "analytical", "simulated", "ratio", "MACs"], rows, widths=_WIDTHS),
         "",
         f"DRAM {result.total('dram_bytes'):,} bytes, network {result.total('network_bytes'):,} bytes",
     ]

@@ -23,8 +23,9 @@ from typing import Any
 from cosa.api import find_architecture
 from cosa.common.errors import CosaError, InfeasibleError, SolverError
 from cosa.common.files import write_atomic
+from cosa.common.progress import Progress
 from cosa.common.result_cache import content_key, read_cached, write_cached
-from cosa.experiments.layer_pool import LayerProgress, run_layers
+from cosa.experiments.layer_pool import run_layers
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.networks import FOUR_NETWORKS, Network, NetworkLayer, load_network
@@ -110,12 +111,12 @@ def measure(
     """A row for every layer, mapper and seed; what is known is read back."""
     chosen = plan.layers if layers is None else layers
     network = Network(architecture, tuple(entry for _, entry in chosen))
-    progress = LayerProgress()
     arguments = (find_architecture(architecture), tuple(mappers), plan, simulate)
     found: dict[int, list[dict[str, Any]]] = {}
-    for number, rows in run_layers(network, range(len(chosen)), map_and_simulate, arguments, plan.workers):
-        found[number] = [{"network": chosen[number][0], **row} for row in rows]
-        progress(len(found), len(chosen))
+    with Progress("layers") as progress:
+        for number, rows in run_layers(network, range(len(chosen)), map_and_simulate, arguments, plan.workers):
+            found[number] = [{"network": chosen[number][0], **row} for row in rows]
+            progress(len(found), len(chosen))
     return [row for number in sorted(found) for row in found[number]]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosa.commands.listing import table
 from cosa.common.errors import CosaError
+from cosa.common.tables import table
 from nocsim.experiments.sweep.absent import nothing_to_draw
 from nocsim.experiments.sweep.report import axis_label, axis_unit
 from nocsim.experiments.sweep.result import Configuration, SweepResult

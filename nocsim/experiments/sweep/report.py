@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cosa.commands.listing import table
+from cosa.common.tables import table
 from nocsim.experiments.sweep.absent import unfinished, without_values
 from nocsim.experiments.sweep.result import SHORT_NAMES, Configuration, SweepResult
 from nocsim.experiments.sweep.shown import AxisTexts, short_names

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cosa.commands.listing import WIDTH
+from cosa.common.tables import WIDTH
 from nocsim.experiments.sweep.result import SweepResult
 from nocsim.experiments.sweep.tradeoff import WORKLOADS
 

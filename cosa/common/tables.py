@@ -1,0 +1,45 @@
+"""Plain tables for terminals, pipes and logs: the same wherever they go, without colours."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+WIDTH = 80
+"""Columns of everything printed, so that it reads the same in a terminal, a pipe and a log."""
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: int | Container[int] = 1,
+    widths: Sequence[int] | None = None,
+) -> list[str]:
+    """Lines of a table. Nothing is cut or wrapped.
+
+    Parameters
+    ----------
+    left: how many first columns, or which, are left-aligned; the others are right-aligned.
+    widths: how wide columns are at least, so that tables of one report stand in line; columns are one blank apart then.
+        None: as wide as their cells, two blanks apart, or one where that does not fit into `WIDTH`.
+    """
+    from io import StringIO
+
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = [[cell.replace("\n", " ") for cell in column] for column in zip(header, *rows, strict=True)]
+    wide = sum(max(map(cell_len, column)) + 2 for column in columns) - 2 > WIDTH
+    grid = Table.grid(padding=(0, 1 if widths or wide else 2, 0, 0))
+    lefts = range(left) if isinstance(left, int) else left
+    for place in range(len(columns)):
+        least = widths[place] if widths else None
+        grid.add_column(justify="left" if place in lefts else "right", no_wrap=True, min_width=least)
+    # A column is one cell of many lines: rich takes its time for every cell.
+    grid.add_row(*(Text("\n".join(column)) for column in columns))
+    # As wide as any table, and nothing of the environment: it does not matter where a table is read.
+    paper = Console(file=StringIO(), width=10_000, color_system=None, force_terminal=False, force_jupyter=False)
+    with paper.capture() as captured:
+        paper.print(grid, crop=False)
+    return [line.rstrip() for line in captured.get().split("\n")[: 1 + len(rows)]]
