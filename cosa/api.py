@@ -185,7 +185,7 @@ def evaluate(schedule: Schedule | Mapping[str, Any] | str | Path, convention: Co
     """
     from cosa.analytical.evaluation import evaluate as evaluated
 
-    found = Schedule.from_argument(schedule, "schedule")
+    found = Schedule.from_argument(schedule)
     require_valid(found, "evaluation")
     if found.remainders and convention == "exact":
         from cosa.analytical.cut_evaluation import evaluate_cut
@@ -217,7 +217,7 @@ def breakdown(
     from cosa.mappers.published import PublishedTerms
     from cosa.mip.nest import breakdown as terms
 
-    found = Schedule.from_argument(schedule, "schedule")
+    found = Schedule.from_argument(schedule)
     require_valid(found, "breakdown")
     asked = PublishedTerms.of({"objective": objective, **options})
     asked.require_levels(found.architecture)
@@ -238,7 +238,7 @@ def find_layer(layer: Layer | Mapping[str, Any] | str | Path) -> Layer:
     ------
     InputError: no such network, layer or file, or the file is wrong.
     """
-    return Layer.from_argument(layer, "layer", _named_layer)
+    return Layer.from_argument(layer, _named_layer, "network:layer, ")
 
 
 def _named_layer(text: str | Path) -> Layer:
@@ -255,4 +255,4 @@ def find_architecture(architecture: Architecture | Mapping[str, Any] | str | Pat
     ------
     InputError: no such name or file, or the file is wrong.
     """
-    return Architecture.from_argument(architecture, "architecture", load_architecture)
+    return Architecture.from_argument(architecture, load_architecture, "a packaged name, ")

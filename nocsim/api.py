@@ -90,7 +90,7 @@ def resolve(
     ------
     InputError: a file or field is wrong, or the architecture has other levels than the schedule.
     """
-    found = Schedule.from_argument(schedule, "schedule")
+    found = Schedule.from_argument(schedule)
     if architecture is not None:
         found = found.with_architecture(find_architecture(architecture))
     if mesh is not None:

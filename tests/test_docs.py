@@ -19,12 +19,15 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, get_args
 
@@ -127,15 +130,19 @@ def assert_output(expected: tuple[str, ...], found: str, where: str) -> None:
     assert re.fullmatch("".join(parts), plain), f"{where}: the page does not show what comes out:\n{plain}"
 
 
+def home_of(program: str) -> Any:
+    """The module of a command line."""
+    (script,) = (one for one in entry_points(group="console_scripts") if one.name == program)
+    return import_module(script.module)
+
+
 def run_command(line: str) -> tuple[int, str]:
     """Exit code and everything printed. Plain commands of the package run in this process: it is quicker."""
     program, *arguments = shlex.split(line)
     if program in PROGRAMS and not _SHELL & set(line):
-        from importlib import import_module
-
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = import_module(f"{program}.{'cli' if program == 'dram' else 'commands.main'}").main(arguments)
+            code = home_of(program).main(arguments)
         return code, out.getvalue()
     ran = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return ran.returncode, ran.stdout
@@ -219,12 +226,10 @@ def words_in_code(*names: str) -> set[str]:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_option_is_described(program: str) -> None:
-    from importlib import import_module
-
     from typer.main import get_command
 
     described = words_in_code("cli")
-    group: Any = get_command(import_module(f"{program}.cli").app)
+    group: Any = get_command(home_of(program).app)
     for name, command in {"": group, **group.commands}.items():
         if name:
             assert f"{program} {name}" in described
@@ -313,7 +318,7 @@ def test_every_dram_figure_is_described() -> None:
 
 
 def test_every_field_and_figure_of_a_sweep_is_described() -> None:
-    from cosa.mappers.registry import MAPPERS
+    from cosa.mappers.registry import mapper_names
     from nocsim.experiments.sweep.figures import FIGURES
     from nocsim.experiments.sweep.options import option_names
     from nocsim.experiments.sweep.points import DERIVED
@@ -322,8 +327,15 @@ def test_every_field_and_figure_of_a_sweep_is_described() -> None:
 
     columns = SweepResult(Sweep(axes={"network": "dlrm"}), []).columns()
     wanted = {*Sweep.model_fields, *SPECIAL_AXES, *FIGURES, *DERIVED, *columns, *sweep_names()}
-    wanted |= {name for mapper in MAPPERS for name in option_names(mapper)}
     assert sorted(wanted - words_in_code("sweeps")) == []
+    options = {name for mapper in mapper_names() for name in option_names(mapper)}
+    assert sorted(options - words_in_code("cli")) == []
+
+
+def test_tables_of_options_are_made_from_the_models() -> None:
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    with_tables = runpy.run_path(str(ROOT / "scripts" / "option_tables.py"))["with_tables"]
+    assert page == with_tables(page), "run scripts/option_tables.py"
 
 
 def test_every_script_is_described() -> None:

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from cosa.common.compile_cache import kept
+
 Array = npt.NDArray[Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,11 +33,7 @@ DONE, TOO_LARGE = 0, 1
 
 def _compiled(function: Function) -> Function:
     """Compile at the first call; without a writable cache place anew in each process."""
-    try:
-        result: Function = njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # numba found no place for its cache
-        result = njit(nogil=True, error_model="numpy")(function)
-    return result
+    return kept(function, nogil=True, error_model="numpy")
 
 
 def _helper(function: Function) -> Function:

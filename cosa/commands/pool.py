@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cosa.api import FRONT_POINTS, schedule_front, schedule_pool
-from cosa.commands.show import layer_line, printable
 from cosa.common.errors import InputError
 from cosa.common.files import prepared_folder
-from cosa.common.tables import table
+from cosa.common.tables import printable, table
 from cosa.common.terminal import check_output, out_lines
+from cosa.model.layer import layer_line
 from cosa.model.objectives import OBJECTIVES
 
 if TYPE_CHECKING:

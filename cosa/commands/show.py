@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from cosa.common.tables import WIDTH
-from cosa.model.layer import TENSORS, Dim, Layer
+from cosa.common.tables import WIDTH, printable
+from cosa.model.layer import TENSORS, Layer, layer_line, padding_line
 from cosa.model.schedule import Loop, Provenance, Schedule
 from cosa.model.validity import tile_words, violations
 
@@ -20,31 +20,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _BAR, _COLUMN = 10, 31
-
-
-def printable(text: str, width: int | None = None) -> str:
-    """Text on one line, without control characters, cut to `width`."""
-    clean = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return clean if width is None or len(clean) <= width else clean[: width - 3] + "..."
-
-
-def layer_line(layer: Layer) -> str:
-    """The bounds of a layer, and stride, dilation and groups where they are not 1."""
-    parts = [f"{dim}{bound}" for dim, bound in layer.bounds.items() if dim != "G" or bound > 1]
-    for name in ("stride", "dilation"):
-        along = (getattr(layer, f"{name}_w"), getattr(layer, f"{name}_h"))
-        if along != (1, 1):
-            parts.append(f"{name} {along[0]}x{along[1]}")
-    return " ".join(parts)
-
-
-def padding_line(layer: Layer, padded: Mapping[Dim, int], remainders: bool = False) -> str:
-    """The bounds that are padded, and the MACs that this adds; or that are covered, and left over."""
-    parts = ", ".join(f"{dim} {layer.bounds[dim]:,} to {bound:,}" for dim, bound in padded.items())
-    if remainders:
-        return f"loops cover {parts}; the last tiles are smaller"
-    more = layer.padded_to(padded).macs - layer.macs
-    return f"{parts}: {more:,} more MACs ({more / layer.macs:.1%})"
 
 
 def describe(schedule: Schedule) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cosa.commands.show import printable
-from cosa.common.tables import table
+from cosa.common.tables import printable, table
 from cosa.model.schedule import Schedule
 
 

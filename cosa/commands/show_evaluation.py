@@ -9,10 +9,9 @@ from typing import Any
 from cosa.analytical.evaluation import Evaluation, TensorAtLevel
 from cosa.analytical.loads import bound
 from cosa.analytical.traffic import Traffic
-from cosa.commands.show import layer_line, padding_line, printable
 from cosa.common.errors import InputError
-from cosa.common.tables import WIDTH, table
-from cosa.model.layer import TENSORS, Dim, Layer
+from cosa.common.tables import WIDTH, printable, table
+from cosa.model.layer import TENSORS, Dim, Layer, layer_line, padding_line
 from cosa.model.schedule import Schedule
 
 COUNTS = {

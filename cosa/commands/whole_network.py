@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cosa.commands.show import printable
 from cosa.common.progress import Progress
 from cosa.common.result_cache import chosen_cache
-from cosa.common.tables import table
+from cosa.common.tables import printable, table
 from cosa.common.terminal import out_lines
 from cosa.experiments.network_schedule import SUMMARY, NetworkSchedules, schedule_network
 

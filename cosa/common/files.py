@@ -147,29 +147,27 @@ class FileModel(Model):
         return cls.from_data(read_data(path), source=str(path))
 
     @classmethod
-    def from_argument(cls, value: Any, source: str, read: Callable[[str | Path], Self] | None = None) -> Self:
-        """A noun as a caller gives it: itself (checked anew), a mapping of its fields, or a path.
+    def from_argument(cls, value: Any, read: Callable[[str | Path], Self] | None = None, or_by: str = "") -> Self:
+        """A noun as a caller gives it: itself (checked anew), its data, or a path.
 
         Parameters
         ----------
-        source: the argument, for errors.
-        read: what makes one of a name or path (None: `from_file`).
+        read: what makes one of a name or path (None: `from_file`); `or_by` says what else it takes.
 
         Raises
         ------
         InputError: none of these, or what it says is wrong.
         """
         if isinstance(value, cls):
-            return value.checked(source)
+            return value.checked()
+        name = cls.__name__.lower()
         if isinstance(value, Mapping):
-            return cls.from_data(value, source)
+            return cls.from_data(value, name)
         if isinstance(value, str | os.PathLike):
             return (read or cls.from_file)(value if isinstance(value, str) else Path(value))
-        name = cls.__name__.lower()
-        allowed = f"a {cls.__name__}, a mapping of its fields, or the path of its file" + (
-            ", or a name" if read else ""
-        )
-        raise InputError(f"no {name}", source=source, value=value, allowed=allowed)
+        article = "an" if name[0] in "aeiou" else "a"
+        allowed = f"{article} {cls.__name__}, its data, {or_by}or the path of its file"
+        raise InputError(f"not {article} {name}", path=name, value=value, allowed=allowed)
 
     def to_json(self, **dump: Any) -> str:
         """JSON text, one canonical form (two spaces, field order of the model)."""

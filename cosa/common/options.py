@@ -149,16 +149,13 @@ def unit_and_range(model: type[Options], name: str) -> str:
 
 def option_table(model: type[Options]) -> list[str]:
     """The options of a model as a Markdown table."""
-    lines = ["| option | default | values | meaning |", "|---|---|---|---|"]
+    lines = ["| option | in Python, on an axis | default | values | meaning |", "|---|---|---|---|---|"]
     for name, field in model.model_fields.items():
-        default = (
-            ""
-            if field.default is None
-            else str(field.default).lower()
-            if field.default in (True, False)
-            else str(field.default)
-        )
-        lines.append(f"| `{name}` | {default} | {unit_and_range(model, name)} | {field.description} |")
+        flags = [*flags_of(name, field), *([details(field)["off"]] if "off" in details(field) else [])]
+        default = "" if field.default is None else str(field.default)
+        default = default.lower() if isinstance(field.default, bool) else default
+        cells = [", ".join(f"`{flag}`" for flag in flags), f"`{name}`", default, unit_and_range(model, name)]
+        lines.append(f"| {' | '.join(cells)} | {field.description} |")
     return lines
 
 

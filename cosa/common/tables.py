@@ -1,4 +1,4 @@
-"""Plain tables for terminals, pipes and logs: the same wherever they go, without colours."""
+"""Plain text for terminals, pipes and logs: tables, and words that fit a line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from collections.abc import Container, Sequence
 
 WIDTH = 80
 """Columns of everything printed, so that it reads the same in a terminal, a pipe and a log."""
+
+
+def printable(text: str, width: int | None = None) -> str:
+    """Text on one line, without control characters, cut to `width`."""
+    clean = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return clean if width is None or len(clean) <= width else clean[: width - 3] + "..."
 
 
 def table(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cosa.commands.show import padding_line
 from cosa.common.errors import InputError, nearest_of
 from cosa.common.files import dump_yaml, file_stems, read_data, read_text, require_writable, write_atomic
 from cosa.interop.facts import facts_of
@@ -25,7 +24,7 @@ from cosa.interop.timeloop_files import all_constraints, parse_timeloop, togethe
 from cosa.interop.timeloop_model import Problem, Shape, TimeloopFile
 from cosa.interop.timeloop_writer import mapping_text, problem_text
 from cosa.model.arch import Architecture, load_architecture
-from cosa.model.layer import Layer
+from cosa.model.layer import Layer, padding_line
 from cosa.model.schedule import Schedule
 from cosa.model.validity import violations
 

@@ -282,7 +282,7 @@ class Space:
                 fewer = self.new_variable("binary")
                 self.require(variable <= most - (most - here + 1) * fewer)
                 differs.append(fewer)
-        self.model.rows.add(sum(differs) >= 1)
+        self.require(sum(differs) >= 1)
 
     def other_choices(self) -> list[Expression]:
         """Expressions, 0 in the present solution, of which one is 1 where something else than factors differs."""
@@ -302,7 +302,7 @@ class Space:
                 within = self.count_within(dim, prime, level)
                 self.require(within <= multiplicity - (multiplicity - count + 1) * binary)
                 fewer.append(binary)
-        self.model.rows.add(sum(fewer) >= 1)
+        self.require(sum(fewer) >= 1)
 
 
 def kept_dims(architecture: Architecture, level: int) -> tuple[Dim, ...]:

@@ -93,3 +93,22 @@ class Layer(FileModel):
         from cosa.analytical.footprint import touched_words
 
         return touched_words(self, tensor, self.bounds)
+
+
+def layer_line(layer: Layer) -> str:
+    """The bounds of a layer, and stride, dilation and groups where they are not 1."""
+    parts = [f"{dim}{bound}" for dim, bound in layer.bounds.items() if dim != "G" or bound > 1]
+    for name in ("stride", "dilation"):
+        along = (getattr(layer, f"{name}_w"), getattr(layer, f"{name}_h"))
+        if along != (1, 1):
+            parts.append(f"{name} {along[0]}x{along[1]}")
+    return " ".join(parts)
+
+
+def padding_line(layer: Layer, padded: Mapping[Dim, int], remainders: bool = False) -> str:
+    """The bounds that are padded, and the MACs that this adds; or that are covered, and left over."""
+    parts = ", ".join(f"{dim} {layer.bounds[dim]:,} to {bound:,}" for dim, bound in padded.items())
+    if remainders:
+        return f"loops cover {parts}; the last tiles are smaller"
+    more = layer.padded_to(padded).macs - layer.macs
+    return f"{parts}: {more:,} more MACs ({more / layer.macs:.1%})"

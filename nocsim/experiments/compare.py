@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from math import exp, log
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import Field
 
@@ -236,7 +236,7 @@ def compare(
         network=network,
         architecture=architecture.name,
         architecture_hash=architecture.content_hash,
-        objective=goal,  # type: ignore[arg-type]  # one of GOALS
+        objective=goal,
         max_cycles=limit.max_cycles if limit else None,
         mappers=tuple(mappers),
         mappings=tuple(rows),
@@ -245,7 +245,7 @@ def compare(
     )
 
 
-def _check(mappers: Sequence[str], objective: str) -> str:
+def _check(mappers: Sequence[str], objective: str) -> Objective:
     if not mappers:
         raise InputError("no mapper", path="mappers", allowed=", ".join(mapper_names()))
     for number, mapper in enumerate(mappers):
@@ -254,7 +254,7 @@ def _check(mappers: Sequence[str], objective: str) -> str:
     if objective not in GOALS:
         allowed, nearest = ", ".join(GOALS), nearest_of(objective, GOALS)
         raise InputError("no such objective", path="objective", value=objective, allowed=allowed, nearest=nearest)
-    return objective
+    return cast(Objective, objective)
 
 
 def _most(options: MapperOptions, pool_size: int) -> int:

@@ -20,10 +20,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba import uint64 as u64
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
+
+from cosa.common.compile_cache import kept
 
 Int64s = npt.NDArray[Any]  # int64; Any, since numba and mypy disagree on the types of elements
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -112,11 +114,7 @@ def compiled(function: Function) -> Function:
 
     numba looks beside the source, then in the user's cache folder, and raises RuntimeError if it can write neither.
     """
-    try:
-        result: Function = njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:
-        result = njit(**_OPTIONS)(function)
-    return result
+    return kept(function, **_OPTIONS)
 
 
 if config.DISABLE_JIT:

@@ -147,9 +147,15 @@ def test_other_things_are_refused(call: Callable[[Any], object], value: Any) -> 
 
 
 def test_what_is_allowed_is_said(schedule: cosa.Schedule) -> None:
-    with pytest.raises(InputError, match=r"layer: no layer \(found 5\); allowed: a Layer, a mapping of its fields, or"):
+    with pytest.raises(
+        InputError,
+        match=r"^layer: not a layer \(found 5\); allowed: a Layer, its data, network:layer, or the path of its file",
+    ):
         cosa.schedule(5)
-    with pytest.raises(InputError, match=r"^schedule: no schedule \(found None\)"):
+    with pytest.raises(
+        InputError,
+        match=r"^schedule: not a schedule \(found None\); allowed: a Schedule, its data, or the path of its file",
+    ):
         nocsim.simulate(None)
     with pytest.raises(InputError, match=r"not a mesh \(found 4\)"):
         nocsim.simulate(schedule, mesh=4)
@@ -210,9 +216,9 @@ def test_unchecked_layers_and_schedules_lead_nowhere(schedule: cosa.Schedule) ->
     layer, other = schedule.layer, cosa.schedule(cosa.Layer(**BOUNDS | {"K": 8}), ARCHITECTURE, "random", seed=1)
     for name, value in (("K", 0), ("C", -3), ("stride_w", 0), ("P", 2.0), ("name", ""), ("word_bits", None)):
         wrong = copied(layer, **{name: value})
-        with pytest.raises(InputError, match=rf"^layer: {name}: "):
+        with pytest.raises(InputError, match=rf"^Layer: {name}: "):
             cosa.schedule(wrong)
-        with pytest.raises(InputError, match=rf"^schedule: layer\.{name}: "):
+        with pytest.raises(InputError, match=rf"^Schedule: layer\.{name}: "):
             nocsim.simulate(copied(schedule, layer=wrong))
     renamed = (copied(schedule.nest[0], level="Attic"), *schedule.nest[1:])
     endless = (copied(schedule.nest[0], loops=(copied(Loop(dim="K", bound=2), bound=0),)), *schedule.nest[1:])
@@ -228,7 +234,7 @@ def test_unchecked_layers_and_schedules_lead_nowhere(schedule: cosa.Schedule) ->
     ):
         wrong = copied(schedule, nest=nest)
         for call in (cosa.evaluate, cosa.breakdown, nocsim.simulate):
-            with pytest.raises(InputError, match=r"^schedule: nest"):
+            with pytest.raises(InputError, match=r"^Schedule: nest"):
                 call(wrong)
     with pytest.raises(InputError, match="architecture_hash"):
         nocsim.simulate(copied(schedule, architecture=ARCHITECTURE.with_(clock_ghz=2.0)))

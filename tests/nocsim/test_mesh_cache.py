@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNEL = ROOT / "nocsim" / "kernel" / "mesh.py"
+KERNEL = ROOT / "nocsim" / "mesh" / "kernel.py"
 RUN = """
 from nocsim.mesh import kernel as kernel
 from nocsim.mesh.mesh import Mesh
@@ -57,7 +57,7 @@ def test_a_cache_beside_the_source_is_used_until_the_source_changes(tmp_path: Pa
     cycle, hits = run(folder)
     assert hits == 0
     assert run(folder) == (cycle, 1)
-    kernel = folder / "nocsim" / "kernel" / "mesh.py"
+    kernel = folder / "nocsim" / "mesh" / "kernel.py"
     stat = kernel.stat()
     text = kernel.read_text(encoding="utf-8")
     changed = text.replace("\n        cycle += 1\n", "\n        cycle += 3\n")
@@ -70,7 +70,7 @@ def test_a_cache_beside_the_source_is_used_until_the_source_changes(tmp_path: Pa
 def test_nothing_can_be_written(tmp_path: Path) -> None:
     """A read-only installation and no home. Files stand where folders would be made, which stops root as well."""
     folder = copied_packages(tmp_path)
-    for package in ("nocsim/kernel", "nocsim", "dram", "cosa"):
+    for package in ("nocsim/mesh", "nocsim/traffic", "nocsim", "dram", "cosa/common", "cosa"):
         (folder / package / "__pycache__").write_text("", encoding="utf-8")
     blocked = tmp_path / "home"
     blocked.write_text("", encoding="utf-8")
@@ -83,7 +83,7 @@ def test_nothing_can_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", [KERNEL, *sorted((ROOT / "dram").glob("*_kernel.py"))], ids=lambda file: file.stem)
 def test_a_kernel_file_takes_no_compiled_code_or_constants_from_another(file: Path) -> None:
     """numba keys its cache on the content of the one file that holds a function."""
-    others = {path.stem for path in (ROOT / "dram").glob("*_kernel.py")} | {"mesh"}
+    others = {path.stem for path in (ROOT / "dram").glob("*_kernel.py")} | {"kernel"}
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             names = {alias.name for alias in node.names}

@@ -42,7 +42,6 @@ FIGURES: dict[str, Kind] = {
     "busiest_link_share": "REAL",
     "schedule_hash": "TEXT",
     "solver_status": "TEXT",
-    "objective": "TEXT",
     "model": "TEXT",
     "seed": "INTEGER",
     "objective_value": "REAL",
@@ -166,7 +165,7 @@ def _analytical(schedule: Schedule) -> dict[str, Any]:
         "mac_utilisation": exact.utilisation,
         "schedule_hash": schedule.content_hash,
         "solver_status": schedule.provenance.solver_status,
-        **schedule.provenance.made.model_dump(exclude={"mapper"}),
+        **schedule.provenance.made.model_dump(exclude={"mapper", "objective"}),
     }
     if (search := schedule.provenance.search) is not None:
         figures |= search.model_dump(include={"evaluations", "samples_drawn", "samples_valid", "stopped_by"})

@@ -33,7 +33,7 @@ def test_the_content_of_a_device_file_goes_in(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     file, device = tmp_path / "s.yaml", tmp_path / "mydev.yaml"
-    Sweep(axes={"layer": CONV, "dram.device": [BASE, "mydev.yaml"]}).to_file(file)
+    Sweep(axes={"layer": CONV, "objective": "cosa", "dram.device": [BASE, "mydev.yaml"]}).to_file(file)
     write_device(device)
     packaged, same = Sweep.from_file(file).run(tmp_path / "r.db").rows
     assert packaged["status"] == same["status"] == "done"
@@ -41,7 +41,7 @@ def test_the_content_of_a_device_file_goes_in(tmp_path: Path, monkeypatch: pytes
     write_device(device, CL=30, tRCD=30)
     again, slower = Sweep.from_file(file).run(tmp_path / "r.db").rows
     assert again == packaged | {"number": 0} and slower["simulated_cycles"] > same["simulated_cycles"]
-    schedule = cosa.schedule(cosa.Layer.from_data(CONV))
+    schedule = cosa.schedule(cosa.Layer.from_data(CONV), objective="cosa")
     architecture = with_device(schedule.architecture, str(device))
     assert slower["simulated_cycles"] == api.simulate(schedule, architecture=architecture).cycles.total
 
@@ -50,11 +50,11 @@ def test_a_point_runs_with_the_device_that_its_hash_covers(tmp_path: Path) -> No
     """Also if the file is gone, as on another host of a cluster."""
     from nocsim.experiments.sweep.figures import run_task
 
-    Sweep(axes={"layer": CONV, "dram.device": "mydev.yaml"}).to_file(tmp_path / "s.yaml")
+    Sweep(axes={"layer": CONV, "objective": "cosa", "dram.device": "mydev.yaml"}).to_file(tmp_path / "s.yaml")
     write_device(tmp_path / "mydev.yaml")
     point = Sweep.from_file(tmp_path / "s.yaml").points()[0]
     (tmp_path / "mydev.yaml").unlink()
-    packaged = Sweep(axes={"layer": CONV}).points()[0]
+    packaged = Sweep(axes={"layer": CONV, "objective": "cosa"}).points()[0]
     found, expected = (run_task(task)["figures"]["simulated_cycles"] for task in (point.task(), packaged.task()))
     assert found == expected
 

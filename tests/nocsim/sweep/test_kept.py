@@ -49,7 +49,7 @@ def test_every_row_says_how_it_was_made(searched: SweepResult, tmp_path: Path) -
     options = [json.loads(row["options"]) for row in rows]
     assert options == [{"seed": 3, "objective": name} for name in ("cosa", "cosa", "latency")]
     assert rows[0]["simulate"] == "False"
-    plain = Sweep(axes={"layer": CONV}, simulate=False)
+    plain = Sweep(axes={"layer": CONV, "objective": "cosa"}, simulate=False)
     assert {"mapper", "options", "simulate"} < set(SweepResult(plain, []).columns())
 
 
@@ -94,8 +94,8 @@ def test_files_of_an_earlier_version(searched: SweepResult, tmp_path: Path) -> N
 
 def test_several_sweeps_in_one_file(tmp_path: Path, nocsim: Command) -> None:
     path = tmp_path / "r.db"
-    first = Sweep(name="first", axes={"layer": CONV}, simulate=False)
-    second = Sweep(name="second", axes={"layer": CONV, "noc.fifo_flits": [5, 8]}, simulate=False)
+    first = Sweep(name="first", axes={"layer": CONV, "objective": "cosa"}, simulate=False)
+    second = Sweep(name="second", axes={"layer": CONV, "objective": "cosa", "noc.fifo_flits": [5, 8]}, simulate=False)
     first.run(path)
     assert "sweeps in" not in nocsim("sweep-report", path).out
     second.run(path)

@@ -21,7 +21,7 @@ def test_names_that_collide() -> None:
 def test_layers_of_two_networks(tmp_path: Path, nocsim: Command) -> None:
     """And the report by points, which looked for the layer on an axis of configurations."""
     names = ["resnet50:input.8", "resnext50_32x4d:input.8"]
-    axes = {"layer": names, "noc.fifo_flits": [5, 8]}
+    axes = {"layer": names, "objective": "cosa", "noc.fifo_flits": [5, 8]}
     result = Sweep(axes=axes, simulate=False).run(tmp_path / "r.db")
     assert [row["axes"]["layer"] for row in result.rows] == [names[0], names[0], names[1], names[1]]
     assert list(result.frame()["layer"].unique()) == names
@@ -38,7 +38,7 @@ def test_models_of_one_name(tmp_path: Path) -> None:
     slow = cosa.Architecture.from_data(base | {"clock_ghz": 0.5})
     fast = cosa.Architecture.from_data(base | {"clock_ghz": 2.0})
     layers: list[Any] = [CONV, CONV | {"K": 32}]
-    axes = {"layer": layers, "architecture": ["simba_4x4", slow, fast]}
+    axes = {"layer": layers, "objective": "cosa", "architecture": ["simba_4x4", slow, fast]}
     result = Sweep(axes=axes, simulate=False).run(tmp_path / "r.db")
     frame = result.frame()
     assert list(frame["architecture"]) == ["simba_4x4", "simba_4x4#2", "simba_4x4#3"] * 2

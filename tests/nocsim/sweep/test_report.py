@@ -23,7 +23,12 @@ from tests.nocsim.sweep.conftest import CONV
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[SweepResult, Path]:
     """Two networks' worth of configurations, evaluated analytically, with failures."""
-    axes = {"network": ["dlrm"], "noc.mesh": ["2x2", "4x4"], "levels.GlobalBuffer.capacity_words": [1, "x1", "x4"]}
+    axes = {
+        "network": ["dlrm"],
+        "objective": "cosa",
+        "noc.mesh": ["2x2", "4x4"],
+        "levels.GlobalBuffer.capacity_words": [1, "x1", "x4"],
+    }
     path = tmp_path_factory.mktemp("report") / "r.db"
     return Sweep(name="dlrm", axes=axes, simulate=False).run(path, workers=2), path
 
@@ -153,7 +158,9 @@ def test_every_figure_can_be_plotted() -> None:
 
 def test_lists_on_an_axis_are_text_in_exports(tmp_path: Path) -> None:
     ports = [[{"router": [-1, -1], "side": "south"}], [{"router": [0, -1], "side": "south"}]]
-    result = Sweep(axes={"layer": CONV, "noc.dram_ports": ports}, simulate=False).run(tmp_path / "r.db")
+    result = Sweep(axes={"layer": CONV, "objective": "cosa", "noc.dram_ports": ports}, simulate=False).run(
+        tmp_path / "r.db"
+    )
     result.to_parquet(tmp_path / "r.parquet")
     result.to_csv(tmp_path / "r.csv")
     texts = [row["noc.dram_ports"] for row in csv.DictReader((tmp_path / "r.csv").open())]

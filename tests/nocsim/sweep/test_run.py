@@ -86,14 +86,14 @@ def test_only_what_is_missing_is_run(sweep: Sweep, tmp_path: Path, monkeypatch: 
 
 
 def test_the_same_point_twice_is_run_once(tmp_path: Path) -> None:
-    axes = {"layer": CONV, "levels.GlobalBuffer.capacity_words": ["x1", 65536]}
+    axes = {"layer": CONV, "objective": "cosa", "levels.GlobalBuffer.capacity_words": ["x1", 65536]}
     rows = Sweep(axes=axes, simulate=False).run(tmp_path / "r.db").rows
     assert len(rows) == 2 and rows[0]["inputs_hash"] == rows[1]["inputs_hash"]
     assert statuses(tmp_path / "r.db") == ["done"]
 
 
 def test_impossible_combinations_fail_and_do_not_run_again(tmp_path: Path) -> None:
-    axes = {"layer": CONV, "noc.fifo_flits": [7, 5], "noc.multicast_reservation_flits": [5, 7]}
+    axes = {"layer": CONV, "objective": "cosa", "noc.fifo_flits": [7, 5], "noc.multicast_reservation_flits": [5, 7]}
     sweep = Sweep(axes=axes, simulate=False)
     for retry in (False, True):
         result = sweep.run(tmp_path / "r.db", retry_failed=retry)
@@ -270,7 +270,7 @@ def test_results_of_other_versions_are_not_taken(sweep: Sweep, tmp_path: Path, m
         with pytest.raises(CosaError, match=r"a worker has highspy 1\.0 where this command has 1\.\d+"):
             sweep.model_copy(update={"simulate": False}).run(tmp_path / "r.db")
     assert set(statuses(tmp_path / "r.db")) == {"pending"}
-    quick = Sweep(axes={"layer": CONV}, simulate=False)
+    quick = Sweep(axes={"layer": CONV, "objective": "cosa"}, simulate=False)
     first = quick.run(tmp_path / "r.db")
     assert first.rows[0]["versions"] == versions() and set(versions()) == {"python", "highspy", "numpy", "numba"}
     first.to_csv(tmp_path / "r.csv")
@@ -283,7 +283,7 @@ def test_results_of_other_versions_are_not_taken(sweep: Sweep, tmp_path: Path, m
 
 def test_a_file_without_versions_is_read_and_written(tmp_path: Path) -> None:
     """As an earlier version wrote it."""
-    quick = Sweep(axes={"layer": CONV}, simulate=False)
+    quick = Sweep(axes={"layer": CONV, "objective": "cosa"}, simulate=False)
     before = quick.run(tmp_path / "r.db")
     base = sqlite3.connect(tmp_path / "r.db")
     base.execute("DROP VIEW results")
@@ -291,7 +291,7 @@ def test_a_file_without_versions_is_read_and_written(tmp_path: Path) -> None:
     base.close()
     assert read_results(tmp_path / "r.db").rows == [before.rows[0] | {"versions": {}}]
     assert (
-        Sweep(axes={"layer": CONV, "noc.flit_bits": [64, 128]}, simulate=False)
+        Sweep(axes={"layer": CONV, "objective": "cosa", "noc.flit_bits": [64, 128]}, simulate=False)
         .run(tmp_path / "r.db")
         .rows[1]["versions"]
         == versions()
