@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from typing import Literal
 
 WIDTH = 80
 """Columns of everything printed, so that it reads the same in a terminal, a pipe and a log."""
@@ -39,9 +40,11 @@ def table(
     wide = sum(max(map(cell_len, column)) + 2 for column in columns) - 2 > WIDTH
     grid = Table.grid(padding=(0, 1 if widths or wide else 2, 0, 0))
     lefts = range(left) if isinstance(left, int) else left
-    for place in range(len(columns)):
-        least = widths[place] if widths else None
-        grid.add_column(justify="left" if place in lefts else "right", no_wrap=True, min_width=least)
+    for place, column in enumerate(columns):
+        justify: Literal["left", "right"] = "left" if place in lefts else "right"
+        grid.add_column(justify=justify, no_wrap=True)
+        blanks = " " * (widths[place] - cell_len(column[0])) if widths else ""
+        column[0] = column[0] + blanks if justify == "left" else blanks + column[0]
     # A column is one cell of many lines: rich takes its time for every cell.
     grid.add_row(*(Text("\n".join(column)) for column in columns))
     # As wide as any table, and nothing of the environment: it does not matter where a table is read.
