@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := out
 READY := $(VENV)/.ready
+OLDEST := .venv-oldest
 
 PAPER := table6 figure1 figure3 figure4 figure6 figure7 figure8 figure9 figure10
 
-.PHONY: run test test-all lint types bench paper paper-quick clean
+.PHONY: run test test-all test-oldest lint types bench paper paper-quick clean
 
 run: $(READY)
 	@mkdir -p $(OUT)
@@ -19,6 +20,13 @@ test: lint types
 
 test-all: lint types
 	$(BIN)/python -m pytest -n 2
+
+# The quick tests with the oldest packages that pyproject.toml allows, in an environment of their own.
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	sed -nE '/types-/d; s/^  "([a-z][a-z-]*)>=([0-9.]+)",$$/\1==\2/p' pyproject.toml > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pytest -n 2 -m "not slow" $(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -45,4 +53,4 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -24,8 +24,8 @@ FileModelT = TypeVar("FileModelT", bound=FileModel)
 
 
 def schedule(
-    layer: Layer | str | Path,
-    architecture: Architecture | str | Path = "simba_4x4",
+    layer: Layer | Mapping[str, Any] | str | Path,
+    architecture: Architecture | Mapping[str, Any] | str | Path = "simba_4x4",
     mapper: str | MapperOptions | None = None,
     *,
     workers: int = 1,
@@ -35,8 +35,8 @@ def schedule(
 
     Parameters
     ----------
-    layer: a layer, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
-    architecture: an architecture, the name of a packaged one, or the path of an architecture file.
+    layer: a layer, a mapping of its fields, the path of a layer file, or ``"network:layer"`` (``"resnet50:input.8"``).
+    architecture: an architecture, a mapping of its fields, the name of a packaged one, or the path of its file.
     mapper: what makes the schedule: its options (``ProgramOptions(objective="energy")``), or its name with options
         beside it. None: ``program``, the mixed-integer program on a model of the machine, with a proven bound; or
         ``published``, where an option or the objective is of that one alone.
@@ -86,8 +86,8 @@ def find_options(mapper: str | MapperOptions | None, options: Mapping[str, Any] 
 
 
 def schedule_pool(
-    layer: Layer | str | Path,
-    architecture: Architecture | str | Path = "simba_4x4",
+    layer: Layer | Mapping[str, Any] | str | Path,
+    architecture: Architecture | Mapping[str, Any] | str | Path = "simba_4x4",
     mapper: str | MapperOptions | None = None,
     *,
     count: int,
@@ -116,8 +116,8 @@ def schedule_pool(
 
 
 def schedule_front(
-    layer: Layer | str | Path,
-    architecture: Architecture | str | Path = "simba_4x4",
+    layer: Layer | Mapping[str, Any] | str | Path,
+    architecture: Architecture | Mapping[str, Any] | str | Path = "simba_4x4",
     mapper: str | MapperOptions | None = None,
     *,
     points: int = FRONT_POINTS,
@@ -160,12 +160,12 @@ def _program_options(mapper: str | MapperOptions | None, options: Mapping[str, A
     return found
 
 
-def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop") -> Evaluation:
+def evaluate(schedule: Schedule | Mapping[str, Any] | str | Path, convention: Convention = "timeloop") -> Evaluation:
     """Access counts, energy and cycles of a schedule, analytically.
 
     Parameters
     ----------
-    schedule: a schedule, or the path of a schedule file.
+    schedule: a schedule, its fields, or the path of its file.
     convention: `timeloop` counts as Timeloop does (`cosa.analytical.timeloop` has the rules); `exact` counts the words
         that a machine moves (`cosa.analytical.exact`).
 
@@ -187,7 +187,7 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
     """
     from cosa.analytical.evaluation import evaluate as evaluated
 
-    found = find_schedule(schedule)
+    found = Schedule.from_argument(schedule)
     require_valid(found, "evaluation")
     if found.remainders and convention == "exact":
         from cosa.analytical.cut_evaluation import evaluate_cut
@@ -196,12 +196,14 @@ def evaluate(schedule: Schedule | str | Path, convention: Convention = "timeloop
     return evaluated(found.padded_layer, found.architecture, found.nest, convention, padding_macs=found.padding_macs)
 
 
-def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **options: Any) -> dict[str, float]:
+def breakdown(
+    schedule: Schedule | Mapping[str, Any] | str | Path, objective: str | None = None, **options: Any
+) -> dict[str, float]:
     """What each term of an objective of the published program says of a schedule, wherever that comes from.
 
     Parameters
     ----------
-    schedule: a schedule, or the path of a schedule file (also one converted from another tool).
+    schedule: a schedule, its fields, or the path of its file (also one converted from another tool).
     objective: of the mapper published (None: its default, CoSA's).
     options: its `as_published`, `precision`, `weights` and `order_level`.
 
@@ -217,7 +219,7 @@ def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **o
     from cosa.mappers.published import PublishedTerms
     from cosa.mip.nest import breakdown as terms
 
-    found = find_schedule(schedule)
+    found = Schedule.from_argument(schedule)
     require_valid(found, "breakdown")
     asked = PublishedTerms.of({"objective": objective, **options})
     asked.require_levels(found.architecture)
@@ -231,53 +233,28 @@ def breakdown(schedule: Schedule | str | Path, objective: str | None = None, **o
     )
 
 
-def find_layer(layer: Layer | dict[str, Any] | str | Path) -> Layer:
-    """A layer from a model, its data, a file, or ``"network:layer"``.
+def find_layer(layer: Layer | Mapping[str, Any] | str | Path) -> Layer:
+    """A layer from a model, its fields, a file, or ``"network:layer"``.
 
     Raises
     ------
     InputError: no such network, layer or file, or the file is wrong.
     """
-    given = _model_or_path(Layer, layer, "layer", "the path of a layer file, or network:layer")
-    if isinstance(given, Layer):
-        return given
-    network, colon, name = str(given).partition(":")
-    if isinstance(given, str) and network in network_names() and (colon or not Path(given).exists()):
+    return Layer.from_argument(layer, _named_layer, "network:layer, ")
+
+
+def _named_layer(text: str | Path) -> Layer:
+    network, colon, name = str(text).partition(":")
+    if isinstance(text, str) and network in network_names() and (colon or not Path(text).exists()):
         return load_network(network).find(name).layer
-    return Layer.from_file(given)
+    return Layer.from_file(text)
 
 
-def find_architecture(architecture: Architecture | dict[str, Any] | str | Path) -> Architecture:
-    """An architecture from a model, its data, a packaged name, or a file.
+def find_architecture(architecture: Architecture | Mapping[str, Any] | str | Path) -> Architecture:
+    """An architecture from a model, its fields, a packaged name, or a file.
 
     Raises
     ------
     InputError: no such name or file, or the file is wrong.
     """
-    forms = "a packaged name, or the path of an architecture file"
-    given = _model_or_path(Architecture, architecture, "architecture", forms)
-    return given if isinstance(given, Architecture) else load_architecture(given)
-
-
-def find_schedule(schedule: Schedule | dict[str, Any] | str | Path) -> Schedule:
-    """A schedule from a model, its data, or a file.
-
-    Raises
-    ------
-    InputError: no such file, or a field is wrong.
-    """
-    given = _model_or_path(Schedule, schedule, "schedule", "or the path of a schedule file")
-    return given if isinstance(given, Schedule) else Schedule.from_file(given)
-
-
-def _model_or_path(kind: type[FileModelT], given: Any, what: str, forms: str) -> FileModelT | str | Path:
-    """A model, validated anew, from itself or its data; a name or path as it is; `forms`: what that may be."""
-    if isinstance(given, kind):
-        return given.checked()
-    if isinstance(given, dict):
-        return kind.from_data(given, what)
-    if isinstance(given, str | Path):
-        return given
-    article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    allowed = f"{article} {kind.__name__}, its data, {forms}"
-    raise InputError(f"not {article} {what}", path=what, value=given, allowed=allowed)
+    return Architecture.from_argument(architecture, load_architecture, "a packaged name, ")

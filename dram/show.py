@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
+from cosa.common.tables import table
 from dram.config import DramConfig
 
 
 def devices_text(configs: Sequence[DramConfig]) -> str:
     """A line for each device."""
-    lines = [f"{'device':20}{'channels':>9}{'ranks':>6}{'banks':>6}{'request':>9}{'GB/s a channel':>16}  policy"]
+    rows = []
     for config in configs:
         o = config.organization
         rate = config.peak_bytes_per_clock / config.timing.tCK_ps * 1000
-        lines.append(
-            f"{config.name:20}{o.channels:>9}{o.ranks:>6}{o.banks:>6}{config.request_bytes:>7} B{rate:>16.2f}  "
-            f"{config.controller.policy}"
-        )
-    return "\n".join(lines) + "\n"
+        sizes = [str(o.channels), str(o.ranks), str(o.banks), f"{config.request_bytes} B", f"{rate:.2f}"]
+        rows.append([config.name, *sizes, config.controller.policy])
+    header = ["device", "channels", "ranks", "banks", "request", "GB/s a channel", "policy"]
+    return "\n".join(table(header, rows, left=(0, 6))) + "\n"
 
 
 def device_text(config: DramConfig) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosa.api import find_architecture, find_schedule
+from cosa.api import find_architecture
 from cosa.model.arch import Architecture
 from cosa.model.schedule import Schedule
 from nocsim.machine.limits import Limits, Progress
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    schedule: Schedule | str | Path,
+    schedule: Schedule | Mapping[str, Any] | str | Path,
     options: RunOptions | None = None,
     *,
-    architecture: Architecture | str | Path | None = None,
+    architecture: Architecture | Mapping[str, Any] | str | Path | None = None,
     mesh: str | None = None,
     parts: Parts | None = None,
     keep_interrupted: bool = False,
@@ -32,14 +33,15 @@ def simulate(
 
     Parameters
     ----------
-    schedule: a schedule, or the path of its file.
+    schedule: a schedule, its fields, or the path of its file.
     options: how it is run; or by name, as `given`: `placement`, another `machine.placement`; `ideal_network`,
         `ideal_memory`, unlimited bandwidth and zero latency in place of the mesh or the DRAM (usually faster, but
         everything else then meets in another order, which may be a worse one: docs/concepts.md, "Ideal parts");
         `max_cycles`, `time_limit_seconds`, which end the run early: the result then says so in `ended` and is partial;
         `exact`, simulate every step. Else a schedule with very many steps is simulated in part, and its cycles are
         extrapolated (see `nocsim.machine.sampling`); `Result.method` says so. A run with `max_cycles` is always exact.
-    architecture: another architecture than the one embedded in the schedule (model, packaged name, or file).
+    architecture: another architecture than the one embedded in the schedule (model, fields, packaged name, or
+        file).
     mesh: another mesh of PEs, ``"columns x rows"`` as in ``"4x4"``.
     parts: classes to build the machine from (see `nocsim.machine.accelerator.Parts`).
     keep_interrupted: Ctrl-C gives a partial result as well instead of a KeyboardInterrupt.
@@ -77,8 +79,8 @@ def simulate(
 
 
 def resolve(
-    schedule: Schedule | str | Path,
-    architecture: Architecture | str | Path | None = None,
+    schedule: Schedule | Mapping[str, Any] | str | Path,
+    architecture: Architecture | Mapping[str, Any] | str | Path | None = None,
     mesh: str | None = None,
     placement: str | None = None,
 ) -> Schedule:
@@ -88,7 +90,7 @@ def resolve(
     ------
     InputError: a file or field is wrong, or the architecture has other levels than the schedule.
     """
-    found = find_schedule(schedule)
+    found = Schedule.from_argument(schedule)
     if architecture is not None:
         found = found.with_architecture(find_architecture(architecture))
     if mesh is not None:

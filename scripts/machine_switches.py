@@ -127,7 +127,7 @@ def with_whole_outputs(schedule: Schedule) -> Schedule:
     data = architecture.model_dump(mode="json")
     data["levels"][top] |= {"keeps": [*data["levels"][top]["keeps"], "outputs"], "capacity_words": 2**30}
     nest = list(schedule.innermost_first)
-    nest[top] = nest[top].model_copy(update={"keeps": (*nest[top].keeps, "outputs")})
+    nest[top] = nest[top].with_(keeps=(*nest[top].keeps, "outputs"))
     return Schedule.make(schedule.layer, Architecture.from_data(data), tuple(nest[::-1]), schedule.provenance)
 
 

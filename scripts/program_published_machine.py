@@ -44,7 +44,7 @@ def published_machine(options: argparse.Namespace) -> dict[str, Any]:
     machine = load_architecture("cosa2021")
     report: dict[str, Any] = {}
     for memory in options.memories.split(","):
-        architecture = machine.model_copy(update={"dram": None}) if memory == "none" else machine
+        architecture = machine.with_(dram=None) if memory == "none" else machine
         found = []
         for row in rows:
             layer = load_network("resnet50").find(row["layer"]).layer

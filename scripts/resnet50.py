@@ -20,7 +20,7 @@ from typing import Any
 
 import cosa
 from cosa.common.errors import CosaError
-from cosa.common.progress import LayerProgress
+from cosa.common.progress import Progress
 from cosa.experiments.figures import made_text, totals
 from cosa.experiments.pipeline import rows_of
 from cosa.mappers.registry import options_of
@@ -33,7 +33,8 @@ def measured(network: str, arch: str, objective: str) -> list[dict[str, Any]]:
     options, architecture = options_of(None, {"objective": objective}), cosa.load_architecture(arch)
     layers = cosa.load_network(network).layers
     how: dict[str, Any] = {"architecture": architecture, "options": options, "simulation": RunOptions(exact=True)}
-    rows = rows_of([SimulatedPoint(layer=entry.layer, **how) for entry in layers], progress=LayerProgress())
+    with Progress("layers") as progress:
+        rows = rows_of([SimulatedPoint(layer=entry.layer, **how) for entry in layers], progress=progress)
     return [{"layer": entry.layer.name, "count": entry.count, **row} for entry, row in zip(layers, rows, strict=True)]
 
 

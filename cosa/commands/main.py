@@ -19,7 +19,7 @@ from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
 from cosa.common.terminal import application, check_output, out, out_json, out_lines, run
 from cosa.mappers.published import PublishedTerms
-from cosa.mappers.registry import every_mapper, find_mapper, options_of
+from cosa.mappers.registry import Run, candidates, every_mapper, find_mapper, options_of
 
 if TYPE_CHECKING:
     from cosa.mappers.registry import MapperOptions
@@ -57,7 +57,7 @@ class HowToSchedule(Options):
 def schedule_command(given: Given) -> int:
     """Schedule one layer, or all layers of a network, on one architecture."""
     work, how = given.of(Work), given.of(HowToSchedule)
-    asked = given.without(Work, HowToSchedule)
+    asked = dict(given.owned)
     front = asked.get("objective") == PARETO
     several = front or how.pool is not None or how.points is not None
     with given.flags():
@@ -68,28 +68,20 @@ def schedule_command(given: Given) -> int:
     if several:
         from cosa.commands import pool
 
-        return pool.schedule_several(work, given, options, front, how, work.inputs() | _files(given))
+        return pool.schedule_several(work, given, options, front, how, work.inputs() | given.files)
     if work.whole_network:
         from cosa.commands.whole_network import schedule_whole_network
 
         return schedule_whole_network(work, given, options, how)
-    from cosa.mappers.registry import Run, candidates
-
     layer, architecture = work.one_layer(), work.architecture()
     if how.output is not None:
-        check_output("-o", how.output, work.inputs() | _files(given))
+        check_output("-o", how.output, work.inputs() | given.files)
     with given.flags():
         result = candidates(layer, architecture, options, Run(how.workers, keep_interrupted=True))[0]
     if how.output is not None:
         result.save(how.output, timing=how.timing)
     _print_summary(result if how.timing else result.model_copy(update={"timing": None}), work.network, how.output)
     return 130 if result.provenance.interrupted else 0
-
-
-def _files(given: Given) -> dict[str, str | None]:
-    """Files among the options of mappers, by flag."""
-    flags = {"constants": "--constants", "constraints": "--constrain", "weights": "--weights"}
-    return {flag: given.values.get(name) for name, flag in flags.items()}
 
 
 def _check_effect(work: Work, how: HowToSchedule, options: MapperOptions, several: bool) -> None:

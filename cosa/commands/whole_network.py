@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from cosa.common.progress import LayerProgress
+from cosa.common.progress import Progress
 from cosa.common.result_cache import chosen_cache
 from cosa.common.tables import WIDTH, printable, table
 from cosa.common.terminal import out_lines
@@ -28,7 +28,7 @@ Column = tuple[str, Callable[[Row], str]]
 def schedule_whole_network(work: Work, given: Given, options: MapperOptions, how: HowToSchedule) -> int:
     """Schedule it, print the table; 130 if it was interrupted (what is done is reported and written)."""
     network, architecture = network_of(work), work.architecture()
-    with given.flags():
+    with given.flags(), Progress("layers") as progress:
         result = schedule_network(
             network,
             architecture,
@@ -37,7 +37,7 @@ def schedule_whole_network(work: Work, given: Given, options: MapperOptions, how
             folder=how.output,
             timing=how.timing,
             cache=chosen_cache(how.cache),
-            progress=LayerProgress(),
+            progress=progress,
         )
     out_lines(lines(result, FIGURES, _COLUMNS, len(network.layers)))
     if how.output is not None:

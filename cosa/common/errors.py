@@ -96,6 +96,7 @@ class InternalError(CosaError):
 
 def nearest_of(word: str, choices: list[str] | tuple[str, ...]) -> str | None:
     """The choice most like `word` (case counts last), or None when nothing is near."""
+    word = str(word)
     near = get_close_matches(word, choices, n=1, cutoff=0.6)
     if near:
         return near[0]

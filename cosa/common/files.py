@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import numbers
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import Any, BinaryIO, Self
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic._internal._model_construction import ModelMetaclass
 
 from cosa.common.errors import FieldError, InputError, nearest_of
-
-ModelT = TypeVar("ModelT", bound="FileModel")
 
 MAX_DEPTH = 64
 MAX_ENTRIES = 200_000
@@ -35,40 +31,102 @@ WHOLE = BeforeValidator(_not_equal_but_other)
 """For literal whole numbers: a literal compares with ``==``, so it would take true for 1 and 64.0 for 64."""
 
 
-def _plain_numbers(value: Any) -> Any:
-    """Whole and real numbers of other libraries (numpy's) as Python's own."""
-    if isinstance(value, dict):
-        return {key: _plain_numbers(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(_plain_numbers, value)) if type(value) in (list, tuple) else value
-    if isinstance(value, numbers.Integral) and not isinstance(value, int):
-        return int(value)
-    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, int | float) else value
+class Model(BaseModel):
+    """Base of every noun: frozen, no unknown keys, no silent conversion.
 
-
-class _ModelClass(ModelMetaclass):
-    """Calling a model, ``Layer(K=0)``, says what is wrong as reading a file does."""
-
-    def __call__(cls, *arguments: Any, **values: Any) -> Any:  # noqa: N805
-        try:
-            return super().__call__(*arguments, **values)
-        except ValidationError:
-            values = _plain_numbers(values)  # only here: searches make thousands of loops a second
-        try:
-            return super().__call__(*arguments, **values)
-        except ValidationError as error:
-            from cosa.common.explain import input_error
-
-            raise input_error(cls, values, error, cls.__name__) from None  # type: ignore[arg-type]
-
-
-class Model(BaseModel, metaclass=_ModelClass):
-    """Base of every noun: frozen, no unknown keys, no silent conversion."""
+    In Python it takes what its file may hold as well: lists, mappings for the models inside, and numbers of numpy. What
+    is wrong ends in the same error.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    def __init__(self, /, **fields: Any) -> None:
+        self.from_fields(fields, type(self).__name__, self)
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # validation does the same, and need not call it
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any], source: str | None = None, instance: Self | None = None) -> Self:
+        """What the constructor makes of `fields`; `source` is named in errors, `instance` is what is filled.
+
+        Raises
+        ------
+        InputError: with the first field that is wrong.
+        """
+        try:
+            made: Self = cls.__pydantic_validator__.validate_python(fields, self_instance=instance)
+            return made
+        except ValidationError:
+            return cls._of_plain(fields, source, instance)
+
+    @classmethod
+    def from_data(cls, data: Any, source: str | None = None) -> Self:
+        """Validate plain data (as YAML or JSON gives it); `source` is named in errors.
+
+        Raises
+        ------
+        InputError: with the first field that is wrong.
+        """
+        return cls._of_plain(data, source)
+
+    @classmethod
+    def _of_plain(cls, data: Any, source: str | None, instance: Self | None = None) -> Self:
+        kind = getattr(cls.model_fields.get("kind"), "default", None) if issubclass(cls, FileModel) else None
+        plain = plain_data(data, source)
+        if not isinstance(plain, dict):
+            allowed = "a mapping of keys to values" + (f" (a file of kind {kind})" if kind else "")
+            raise InputError("not a mapping", source=source, value=plain, allowed=allowed)
+        if kind and plain.get("kind", kind) != kind:
+            raise InputError("wrong kind of file", source=source, path="kind", value=plain["kind"], allowed=repr(kind))
+        try:
+            # Through JSON, so that lists become tuples while strict typing stays on.
+            made: Self = cls.__pydantic_validator__.validate_json(json.dumps(plain), self_instance=instance)
+            return made
+        except ValidationError as error:
+            from cosa.common.explain import input_error
+
+            raise input_error(cls, plain, error, source) from None
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with other fields, validated as a whole.
+
+        A mapping for a field that is a model changes what it names and leaves the rest of that model:
+        ``architecture.with_(machine={"reduction": "tree"})``.
+
+        Raises
+        ------
+        InputError: no such field, or the copy would break a rule.
+        """
+        fields = self._fields() | changes
+        for name, value in changes.items():
+            if isinstance(value, Mapping) and isinstance(part := getattr(self, name, None), Model):
+                fields[name] = part._fields() | dict(value)
+        return self._hand_on(type(self)(**fields))
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in type(self).model_fields}
+
+    def checked(self, source: str | None = None) -> Self:
+        """The same validated anew, for entrances: `model_copy` and `model_construct` make copies that nobody checked.
+
+        Raises
+        ------
+        InputError: it breaks a rule.
+        """
+        try:
+            copy = self.model_validate_json(self.model_dump_json(warnings=False))
+        except ValueError:
+            copy = self.from_data(self.model_dump(warnings=False), source or type(self).__name__)
+        return self._hand_on(copy)
+
+    def _hand_on(self, copy: Self) -> Self:
+        """The copy, with what is known of the original besides its fields: the file it stood in."""
+        if self.__pydantic_private__:
+            object.__setattr__(copy, "__pydantic_private__", dict(self.__pydantic_private__))
+        return copy
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with changes; what the original has computed from its fields is computed anew."""
+        """A copy with changes that are not validated (see `with_`); what was computed of fields is computed anew."""
         copied = super().model_copy(update=update, deep=deep)
         for name in set(copied.__dict__) - set(type(self).model_fields):
             del copied.__dict__[name]
@@ -78,27 +136,8 @@ class Model(BaseModel, metaclass=_ModelClass):
 class FileModel(Model):
     """A noun that has a file of its own."""
 
-    def with_(self, **changes: Any) -> Self:
-        """The same with other fields, all validated.
-
-        Raises
-        ------
-        InputError: a field is wrong.
-        """
-        return type(self).from_data(self.model_dump(mode="json") | _plain_numbers(changes), type(self).__name__)
-
-    def checked(self) -> Self:
-        """Itself, validated anew: `model_copy` checks nothing.
-
-        Raises
-        ------
-        InputError: a field is wrong.
-        """
-        self.from_data(self.model_dump(mode="json"), type(self).__name__)
-        return self
-
     @classmethod
-    def from_file(cls: type[ModelT], path: str | Path) -> ModelT:
+    def from_file(cls, path: str | Path) -> Self:
         """Read a YAML (``.yaml``, ``.yml``) or JSON file.
 
         Raises
@@ -108,22 +147,27 @@ class FileModel(Model):
         return cls.from_data(read_data(path), source=str(path))
 
     @classmethod
-    def from_data(cls: type[ModelT], data: Any, source: str | None = None) -> ModelT:
-        """Validate plain data (as YAML or JSON gives it); `source` is named in errors."""
-        kind = getattr(cls.model_fields.get("kind"), "default", None)
-        plain = _plain(data, source)
-        if not isinstance(plain, dict):
-            allowed = f"a mapping of keys to values (a file of kind {kind})"
-            raise InputError("not a mapping", source=source, value=plain, allowed=allowed)
-        if kind and plain.get("kind", kind) != kind:
-            raise InputError("wrong kind of file", source=source, path="kind", value=plain["kind"], allowed=repr(kind))
-        try:
-            # Through JSON, so that lists become tuples while strict typing stays on.
-            return cls.model_validate_json(json.dumps(plain))
-        except ValidationError as error:
-            from cosa.common.explain import input_error
+    def from_argument(cls, value: Any, read: Callable[[str | Path], Self] | None = None, or_by: str = "") -> Self:
+        """A noun as a caller gives it: itself (checked anew), its data, or a path.
 
-            raise input_error(cls, plain, error, source) from None
+        Parameters
+        ----------
+        read: what makes one of a name or path (None: `from_file`); `or_by` says what else it takes.
+
+        Raises
+        ------
+        InputError: none of these, or what it says is wrong.
+        """
+        if isinstance(value, cls):
+            return value.checked()
+        name = cls.__name__.lower()
+        if isinstance(value, Mapping):
+            return cls.from_data(value, name)
+        if isinstance(value, str | os.PathLike):
+            return (read or cls.from_file)(value if isinstance(value, str) else Path(value))
+        article = "an" if name[0] in "aeiou" else "a"
+        allowed = f"{article} {cls.__name__}, its data, {or_by}or the path of its file"
+        raise InputError(f"not {article} {name}", path=name, value=value, allowed=allowed)
 
     def to_json(self, **dump: Any) -> str:
         """JSON text, one canonical form (two spaces, field order of the model)."""
@@ -138,8 +182,13 @@ class FileModel(Model):
             write_atomic(path, self.to_json(**dump))
 
 
-def _plain(data: Any, source: str | None) -> Any:
-    """`data` as JSON can hold it; InputError where it can't, or where references among YAML nodes make it endless."""
+def plain_data(data: Any, source: str | None, path: str = "") -> Any:
+    """`data` as JSON can hold it: models, paths, numbers and arrays of numpy, any sequence.
+
+    Raises
+    ------
+    InputError: it can't be, or references among YAML nodes make it endless; `path` is where it stands.
+    """
     left = MAX_ENTRIES
 
     def copy(value: Any, depth: int, path: str) -> Any:
@@ -148,29 +197,36 @@ def _plain(data: Any, source: str | None) -> Any:
         if depth > MAX_DEPTH or left < 0:
             limit = f"at most {MAX_DEPTH} levels" if depth > MAX_DEPTH else f"at most {MAX_ENTRIES} entries"
             raise InputError("nested too deeply" if depth > MAX_DEPTH else "too large", source=source, allowed=limit)
-        if isinstance(value, str) and not value.isascii():
+        if isinstance(value, str):
             try:
                 value.encode()
             except UnicodeEncodeError:
                 allowed = "Unicode text without lone surrogates"
                 raise InputError("not text", source=source, path=path or None, value=value, allowed=allowed) from None
-        if isinstance(value, dict):
+            return value
+        if isinstance(value, int) and value.bit_length() > MAX_NUMBER_BITS:
+            allowed = f"at most {MAX_NUMBER_BITS} bits"
+            raise InputError("a number with far too many digits", source=source, path=path, allowed=allowed)
+        if value is None or isinstance(value, int | float):
+            return value
+        if isinstance(value, Mapping):
             for key in value:
                 copy(str(key), depth, path)
             return {
                 str(key): copy(inner, depth + 1, f"{path}.{key}" if path else str(key)) for key, inner in value.items()
             }
-        if isinstance(value, list | tuple):
+        if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
             return [copy(inner, depth + 1, f"{path}[{index}]") for index, inner in enumerate(value)]
-        if isinstance(value, int) and value.bit_length() > MAX_NUMBER_BITS:
-            allowed = f"at most {MAX_NUMBER_BITS} bits"
-            raise InputError("a number with far too many digits", source=source, path=path, allowed=allowed)
-        if value is None or isinstance(value, str | int | float):
-            return value
+        if isinstance(value, Model):
+            return copy(value.model_dump(warnings=False), depth, path)
+        if isinstance(value, os.PathLike):
+            return copy(os.fspath(value), depth, path)
+        if hasattr(value, "tolist"):  # of numpy, which need not be loaded to be told
+            return copy(value.tolist(), depth, path)
         allowed = "numbers, text, true, false, null, lists and mappings"
         raise InputError("not plain data", source=source, path=path or None, value=value, allowed=allowed)
 
-    return copy(data, 0, "")
+    return copy(data, 0, path)
 
 
 class _Loader(yaml.SafeLoader):
@@ -221,6 +277,8 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read_text(path: str | Path) -> str:
     """Text of a file; InputError when it can't be read."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError("not a file", value=path, allowed="its path")
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:

@@ -53,6 +53,8 @@ def read_by(
     def read(value: Any) -> Any:
         if isinstance(value, str | Path):
             return from_path(value)
+        if isinstance(value, Model):
+            return value.checked(name)
         if not isinstance(value, dict):
             return value
         try:
@@ -74,11 +76,12 @@ class Options(Model):
         ------
         InputError: an unknown name, or a wrong value; its `path` is the option.
         """
+        given = {name: value for name, value in values.items() if value is not None}
         try:
-            return cls(**{name: value for name, value in values.items() if value is not None})
+            return cls.from_fields(given, source)
         except InputError as error:
-            if error.source != cls.__name__:
-                raise  # of a file
+            if error.source != source:  # in a file that an option names
+                raise
             # None is what is not given; nobody has to be told that it is allowed.
             error.allowed = error.allowed and error.allowed.removesuffix(" or null")
             raise error.at(source, error.path) from None

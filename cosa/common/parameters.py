@@ -15,7 +15,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from cosa.common.errors import InputError
-from cosa.common.options import Options, choices_of, details, flags_of, is_file, named_by_flag, plain_type
+from cosa.common.options import Options, choices_of, details, flag_of, flags_of, is_file, named_by_flag, plain_type
 
 Command = Callable[..., Any]
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -23,10 +23,18 @@ Owner = tuple[str, FieldInfo]
 
 
 class Given:
-    """What a command line gave of its options, by name of the field; `models`: those that the command takes."""
+    """What a command line gave of its options, by name of the field; `models`: those that the command takes.
 
-    def __init__(self, values: Mapping[str, Any], models: Sequence[type[Options]]) -> None:
-        self.values, self.models = dict(values), models
+    `owned`: what was given of the options of the models that it takes beside its own (see `takes`).
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], models: Sequence[type[Options]], owned: Sequence[type[Options]] = ()
+    ) -> None:
+        self.values, self.models = dict(values), (*models, *owned)
+        self.owned = {
+            name: value for name, value in values.items() if any(name in model.model_fields for model in owned)
+        }
 
     def of(self, model: type[OptionsT]) -> OptionsT:
         """The options of a model.
@@ -38,10 +46,13 @@ class Given:
         with self.flags():
             return model.of({name: value for name, value in self.values.items() if name in model.model_fields})
 
-    def without(self, *models: type[Options]) -> dict[str, Any]:
-        """What was given besides the options of these models."""
-        known = {name for model in models for name in model.model_fields}
-        return {name: value for name, value in self.values.items() if name not in known}
+    @property
+    def files(self) -> dict[str, Any]:
+        """Files that options name, by flag: outputs must not overwrite them."""
+        fields = [item for model in self.models for item in model.model_fields.items()]
+        return {
+            flag_of(name, field): self.values[name] for name, field in fields if name in self.values and is_file(field)
+        }
 
     @contextmanager
     def flags(self, **others: str) -> Iterator[None]:
@@ -68,14 +79,13 @@ def takes(*models: type[Options], owned: Mapping[str, type[Options]] | None = No
         for name, field in model.model_fields.items():
             fields.setdefault(name, []).append((owner, field))
     parameters = [_parameter(name, owners, len(owned or ())) for name, owners in fields.items()]
-    every = (*models, *(owned or {}).values())
+    others = tuple((owned or {}).values())
 
     def decorate(command: Command) -> Command:
         def called(**arguments: Any) -> Any:
             given = {name: arguments.pop(name) for name in fields}
-            return command(
-                **arguments, given=Given({name: value for name, value in given.items() if value is not None}, every)
-            )
+            known = {name: value for name, value in given.items() if value is not None}
+            return command(**arguments, given=Given(known, models, others))
 
         own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "given"]
         called.__name__, called.__doc__ = command.__name__, command.__doc__

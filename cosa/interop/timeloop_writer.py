@@ -85,7 +85,7 @@ def _in_one_row(entry: ScheduleLevel) -> list[tuple[Loop, str]]:
     result: list[Loop] = []
     for loop in ordered:
         if result and result[-1].dim == loop.dim:
-            loop = loop.model_copy(update={"bound": result.pop().bound * loop.bound})
+            loop = loop.with_(bound=result.pop().bound * loop.bound)
         result.append(loop)
     return [(loop, "x") for loop in result]
 

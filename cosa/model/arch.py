@@ -295,9 +295,7 @@ class Architecture(FileModel):
         """The same architecture with another mesh of PEs, ``"columns x rows"``."""
         columns, rows = parse_mesh(mesh, source="--mesh")
         self.require_noc()
-        data = self.model_dump(mode="json")
-        data["noc"]["mesh"] = f"{columns}x{rows}"
-        return Architecture.from_data(data, source=f"{self.name} with --mesh {mesh}")
+        return self.with_(noc={"mesh": f"{columns}x{rows}"})
 
     def with_placement(self, placement: str) -> Architecture:
         """The same architecture with `machine.placement` as given."""
@@ -310,9 +308,7 @@ class Architecture(FileModel):
                 allowed=", ".join(allowed),
                 nearest=nearest_of(placement, allowed),
             )
-        data = self.model_dump(mode="json")
-        data["machine"]["placement"] = placement
-        return Architecture.from_data(data, source=f"{self.name} with --placement {placement}")
+        return self.with_(machine={"placement": placement})
 
     @cached_property
     def content_hash(self) -> str:

@@ -22,7 +22,7 @@ def parse_mesh(text: str, source: str | None = None, path: str | None = None) ->
     ------
     InputError: not of that form, or a side out of range.
     """
-    match = _MESH.fullmatch(text.strip().lower())
+    match = _MESH.fullmatch(str(text).strip().lower())
     sides = (int(match[1]), int(match[2])) if match else (0, 0)
     if not all(1 <= side <= MAX_MESH for side in sides):
         raise InputError("not a mesh", source=source, path=path, value=text, allowed=_MESH_ALLOWED)

@@ -12,6 +12,7 @@ from cosa.commands.work import Work
 from cosa.common.errors import InputError
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
+from cosa.common.progress import Progress
 from cosa.common.terminal import check_output, out, out_lines
 from cosa.experiments.figures import made_text
 from cosa.mappers.registry import every_mapper
@@ -74,10 +75,9 @@ def compare_command(given: Given) -> int:
     Options of mappers are for those of them that know them.
     """
     from cosa.common.files import write_atomic
-    from cosa.common.progress import LayerProgress
 
     work, how = given.of(Work), given.of(HowToCompare)
-    asked = given.without(Work, HowToCompare)
+    asked = dict(given.owned)
     asked["objective"] = "latency" if how.objective == SIMULATED else how.objective
     with given.flags():
         simulation = how.simulation()
@@ -85,21 +85,22 @@ def compare_command(given: Given) -> int:
     layers, architecture = work.layers(), work.architecture()
     for flag, file in (("--json", how.json_file), ("--csv", how.csv_file)):
         if file is not None and file != "-":
-            check_output(flag, file, work.inputs())
+            check_output(flag, file, work.inputs() | given.files)
     if how.json_file and how.csv_file and Path(how.json_file).resolve() == Path(how.csv_file).resolve():
         raise InputError("also what --json writes to", source="--csv", value=how.csv_file, allowed="another file")
-    result = compare(
-        layers,
-        architecture,
-        entries,
-        network=work.network,
-        objective=how.objective,
-        simulation=simulation,
-        candidates=how.candidates,
-        workers=how.workers,
-        timing=how.timing,
-        progress=LayerProgress("points"),
-    )
+    with Progress("points") as progress:
+        result = compare(
+            layers,
+            architecture,
+            entries,
+            network=work.network,
+            objective=how.objective,
+            simulation=simulation,
+            candidates=how.candidates,
+            workers=how.workers,
+            timing=how.timing,
+            progress=progress,
+        )
     if how.csv_file is not None and how.csv_file != "-":
         write_atomic(how.csv_file, result.csv())
     if how.json_file is not None and how.json_file != "-":

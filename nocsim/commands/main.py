@@ -6,12 +6,13 @@ Exit codes: 0 fine, 1 infeasible or deadlocked, 2 bad input, 130 interrupted.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cosa.commands.work import Work
 from cosa.common.errors import InputError
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
+from cosa.common.progress import Progress
 from cosa.common.terminal import application, check_output, out, out_json, run
 from cosa.mappers.registry import every_mapper
 from nocsim.commands import calibrate, compare, mesh, portfolio, sweep, transactions
@@ -63,7 +64,8 @@ def run_command(given: Given) -> int:
         return run_whole_network(work, given, how)
     if how.schedule is None:
         raise InputError("nothing to run", allowed="--schedule FILE, or --network NAME, or --layer-file FILE")
-    needless = [*given.without(Work, HowToRun, RunOptions), *(set(given.values) & {"layer", "mapper", "cache"})]
+    needless = [name for name in given.owned if name not in RunOptions.model_fields]
+    needless += sorted(set(given.values) & {"layer", "mapper", "cache"})
     if needless:
         with given.flags():
             allowed = "with --network or --layer-file"
@@ -73,7 +75,6 @@ def run_command(given: Given) -> int:
 
 def _run_schedule(work: Work, given: Given, how: HowToRun) -> int:
     from nocsim.api import resolve, simulate
-    from nocsim.machine.limits import ProgressLine
     from nocsim.result.report import text
 
     options = given.of(RunOptions)
@@ -84,9 +85,8 @@ def _run_schedule(work: Work, given: Given, how: HowToRun) -> int:
         mesh.check_heat_option(how.heat, inputs, ideal_network=options.ideal_network)
     assert how.schedule is not None
     found = resolve(how.schedule, work.arch, work.mesh, options.placement)
-    line = ProgressLine()
-    result = simulate(found, options, keep_interrupted=True, progress=line)
-    line.end()
+    with Progress() as progress:
+        result = simulate(found, options, keep_interrupted=True, progress=_watched(progress))
     code = 130 if result.ended == "interrupted" else 0
     if how.heat is not None:
         from nocsim.result.heat import save_run_heat
@@ -105,6 +105,22 @@ def _run_schedule(work: Work, given: Given, how: HowToRun) -> int:
         if path is not None:
             out(f"\n{what}written to {path}\n")
     return code
+
+
+def _watched(progress: Progress) -> Callable[[float, int], None]:
+    """Shows share and cycle. Each round begins anew: whether another one follows nobody knows yet."""
+    rounds, last = 1, 0.0
+
+    def show(share: float, cycle: int) -> None:
+        nonlocal rounds, last
+        if share < last:
+            rounds += 1
+            progress.restart()
+        last = share
+        which = f"round {rounds}: " if rounds > 1 else ""
+        progress.show(f"{which}{share:.1%} computed, cycle {cycle:,}{progress.left(share, 1.0)}", share)
+
+    return show
 
 
 @app.command("schema")

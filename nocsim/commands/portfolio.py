@@ -10,6 +10,7 @@ from cosa.commands.work import Work
 from cosa.common.errors import InputError
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
+from cosa.common.tables import table
 from cosa.common.terminal import check_output, out, out_lines
 from nocsim.experiments.portfolio_run import PortfolioOptions
 from nocsim.published.portfolio import PublishedPortfolioOptions
@@ -54,10 +55,9 @@ def schedule_command(given: Given) -> None:
         if name in given.values and not published:
             flag = "--any-loops" if given.values[name] is False else "--" + name.replace("_", "-")
             raise InputError("does not go with the model network", source=flag, allowed="--model published-machine")
-    asked = given.without(Work, HowToChoose)
     with given.flags():
-        options = OWNED[how.model].of(asked)
-    inputs = work.inputs() | {"--constants": given.values.get("constants")}
+        options = OWNED[how.model].of(given.owned)
+    inputs = work.inputs() | given.files
     for flag, path in (("-o", how.output), ("--json", how.json_file)):
         if path is not None and not (flag == "--json" and path == "-"):
             check_output(flag, path, inputs)
@@ -88,7 +88,7 @@ def _chosen(work: Work, how: HowToChoose, options: PortfolioOptions | PublishedP
         return portfolio(layer, work.architecture(), options, workers=how.workers)
     architecture = work.architecture("cosa2021")
     if how.memory == "none":
-        architecture = architecture.model_copy(update={"dram": None})
+        architecture = architecture.with_(dram=None)
     elif how.memory == "dramsim2":
         architecture.require_dram()
     return published.published_portfolio(layer, architecture, options, workers=how.workers)
@@ -99,14 +99,18 @@ def lines(result: PortfolioResult) -> list[str]:
     found = [
         f"{result.layer} on {result.architecture}: {result.simulated_cycles:,} cycles",
         "",
-        f"{'simulated':>12}{'predicted':>12}{'bound':>12}  placement, variants",
     ]
-    for one in result.candidates[:_ROWS]:
-        cycles = f"{one.simulated_cycles:,}" if one.simulated_cycles is not None else one.outcome
-        found.append(
-            f"{cycles:>12}{one.predicted_cycles:>12,.0f}{one.bound_cycles:>12,}  {one.placement}; "
-            f"{', '.join(one.variants)}"
-        )
+    rows = [
+        [
+            f"{one.simulated_cycles:,}" if one.simulated_cycles is not None else one.outcome,
+            f"{one.predicted_cycles:,.0f}",
+            f"{one.bound_cycles:,}",
+            f" {one.placement}; {', '.join(one.variants)}",
+        ]
+        for one in result.candidates[:_ROWS]
+    ]
+    header = ["simulated", "predicted", "bound", " placement, variants"]
+    found += table(header, rows, left=(3,), widths=(12, 11, 11, 0))
     if len(result.candidates) > _ROWS:
         found.append(f"{'...':>12}  {len(result.candidates) - _ROWS} more")
     found += [

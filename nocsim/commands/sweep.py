@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cosa.common.progress import Progress, duration
 from cosa.common.terminal import check_output, out, out_lines
 from nocsim.commands.sweep_report import sweep_report_command
 
 if TYPE_CHECKING:
-    from nocsim.experiments.sweep.spec import Sweep
+    from nocsim.experiments.sweep.spec import Sweep, SweepCounts
 
 
 def register(app: typer.Typer) -> None:
@@ -42,13 +43,12 @@ def sweep_command(
     if dry_run:
         return _dry_run(found, file, workers, retry_failed)
     check_output("--results", file, {"sweep": sweep})
-    from nocsim.experiments.sweep.watch import SweepBar
+    with Progress("points", log_seconds=60.0) as bar:
 
-    bar = SweepBar()
-    try:
-        result = run_sweep(found, file, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=bar)
-    finally:
-        bar.end()
+        def watch(counts: SweepCounts) -> None:
+            bar(counts.done + counts.failed, counts.points, counts.failed)
+
+        result = run_sweep(found, file, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=watch)
     from nocsim.experiments.sweep.report import summary
 
     out_lines([*summary(result), "", f"results in {file}"])
@@ -58,7 +58,6 @@ def sweep_command(
 def _dry_run(sweep: Sweep, results: str, workers: int, retry_failed: bool) -> int:
     from nocsim.experiments.sweep.estimate import estimate
     from nocsim.experiments.sweep.points import expand
-    from nocsim.experiments.sweep.watch import duration
 
     found = estimate(expand(sweep), results, retry_failed=retry_failed)
     counts = found.counts

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cosa.commands.whole_network import Column, lines, network_of, utilisation
 from cosa.common.errors import InputError
-from cosa.common.progress import LayerProgress
+from cosa.common.progress import Progress
 from cosa.common.result_cache import chosen_cache
 from cosa.common.terminal import check_output, out, out_lines
 from cosa.mappers.registry import options_of
@@ -24,27 +24,24 @@ CONTRADICTIONS = ("schedule", "heat", "max_cycles", "ideal_network", "ideal_memo
 
 def run_whole_network(work: Work, given: Given, how: HowToRun) -> int:
     """Run it, print the table, write the result; 130 if it was interrupted (the layers done are reported)."""
-    from nocsim.commands.main import HowToRun
     from nocsim.options import RunOptions
 
     for name in CONTRADICTIONS:
         if name in given.values:
             flag, value = "--" + name.replace("_", "-"), work.network or work.layer_file
             raise InputError(f"contradicts {flag}", source="--network", value=value)
-    asked = given.without(type(work), HowToRun, RunOptions)
-    if "time_limit_seconds" in given.values:
-        asked["time_limit_seconds"] = given.values["time_limit_seconds"]
     with given.flags():
-        options = options_of(how.mapper, asked, flags=True)
+        options = options_of(how.mapper, given.owned, flags=True)
     network, architecture = network_of(work), work.architecture()
     placement = given.of(RunOptions).placement
     if placement is not None:
         architecture = architecture.with_placement(placement)
     if how.json_file not in (None, "-"):
-        check_output("--json", how.json_file, work.inputs())
-    result = run_network(
-        network, architecture, options, workers=how.workers, cache=chosen_cache(how.cache), progress=LayerProgress()
-    )
+        check_output("--json", how.json_file, work.inputs() | given.files)
+    with Progress("layers") as progress:
+        result = run_network(
+            network, architecture, options, workers=how.workers, cache=chosen_cache(how.cache), progress=progress
+        )
     if how.json_file == "-":
         out(result.to_json())
     else:

@@ -248,7 +248,7 @@ def random_constants(rng: random.Random) -> Constants:
     usual = Constants()
     names = [name for name, value in usual.model_dump().items() if isinstance(value, float)]
     changes = {name: getattr(usual, name) * 3 ** rng.uniform(-1, 1) for name in names}
-    return usual.model_copy(update=changes)
+    return usual.with_(**changes)
 
 
 def _neighbour(model: Any, point: Any, rng: random.Random) -> Any:

@@ -148,7 +148,7 @@ def _with_device(found: Schedule, device: Device | None) -> Iterator[Schedule]:
 
 def with_device(architecture: Architecture, device: str) -> Architecture:
     """The architecture with another DRAM device."""
-    return architecture.model_copy(update={"dram": architecture.require_dram().model_copy(update={"device": device})})
+    return architecture.with_(dram={"device": device})
 
 
 def _result(of: Callable[[Result], Any]) -> Callable[[SimulatedTrial], Any]:

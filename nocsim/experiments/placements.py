@@ -47,7 +47,7 @@ def placements(schedule: Schedule) -> list[Schedule]:
     for runs in ranked[: MAX_PLACEMENTS - 1]:
         loops = tuple(Loop(dim=dim, bound=bound, kind="spatial", axis=axis) for axis, run in runs for dim, bound in run)
         nest = list(schedule.nest)
-        nest[place] = entry.model_copy(update={"loops": (*entry.temporal, *loops)})
+        nest[place] = entry.with_(loops=(*entry.temporal, *loops))
         found.append(schedule.with_nest(tuple(nest)))
     return found
 

@@ -103,7 +103,7 @@ def _variants(options: PortfolioOptions, constants: Constants) -> dict[str, Mapp
         return ProgramOptions.of(options.common() | {"model": model, "constants": weights})
 
     def network(**changes: float) -> MapperOptions:
-        return program(constants.model_copy(update=changes))
+        return program(constants.with_(**changes))
 
     steps, reloads = constants.cycles_per_step, constants.reloads
     known = {

@@ -61,7 +61,7 @@ def tune_weights(
             for step in (factor, 1 / factor):
                 if tried >= runs:
                     return Tuned(best, least, first, tried)
-                changed = best.model_copy(update={name: float(rounded(getattr(best, name) * step))})
+                changed = best.with_(**{name: float(rounded(getattr(best, name) * step))})
                 found = cycles_of(changed)
                 if found < least:
                     best, least, better = changed, found, True

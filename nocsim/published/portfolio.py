@@ -134,7 +134,7 @@ def _variants(options: PublishedPortfolioOptions, constants: PublishedConstants)
     found: dict[str, MapperOptions] = {}
     for name, factors in PUBLISHED_VARIANTS.items():
         changed = {weight: getattr(constants, weight) * factor for weight, factor in factors.items()}
-        weights = constants.model_copy(update=changed)
+        weights = constants.with_(**changed)
         found[name] = ProgramOptions.of(
             options.common() | of_machine | {"constants": weights, "machine_bound": not found}
         )
@@ -192,7 +192,7 @@ def _neighbours(schedule: Schedule, constants: PublishedConstants, physical_only
             break
         nest = list(model.neighbourhood.nest(points[at]))
         if _spread(nest[place].spatial) == _spread(own.spatial):
-            nest[place] = nest[place].model_copy(update={"loops": (*nest[place].temporal, *own.spatial)})
+            nest[place] = nest[place].with_(loops=(*nest[place].temporal, *own.spatial))
         # Inside a PE the generator does not look: one of those with the same loops outside it is enough.
         key = str([entry.loops for entry in nest[: place + 1]])
         found.setdefault(key, schedule.with_nest(tuple(nest)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
+from cosa.common.tables import table
 from nocsim.machine.waits import CAUSES, RESOURCES, Cause, Resource
 from nocsim.result.result import DramChannel, PeCycles, Result
 
@@ -83,13 +84,12 @@ def _ratio(what: str, ratio: float | None) -> str:
 
 def _pes(result: Result) -> list[str]:
     used = [pe for pe in result.pes if pe.used]
-    lines = [
-        f"{'where the PEs cycles went':36}{'mean':>14}{'least':>12}{'most':>12}".replace("PEs cycles", "PEs' cycles", 1)
-    ]
+    rows = []
     for field, label in _CAUSES:
         shares = [_share(pe, field, result.cycles.total) for pe in result.pes]
         if any(shares):
-            lines.append(f"  {label:34}{sum(shares) / len(shares):>14.1%}{min(shares):>12.1%}{max(shares):>12.1%}")
+            rows.append([f"  {label}", *map("{:.1%}".format, (sum(shares) / len(shares), min(shares), max(shares)))])
+    lines = table(["where the PEs' cycles went", "mean", "least", "most"], rows, widths=(36, 13, 11, 11))
     note = "" if len(used) == len(result.pes) else " (the spatial loops of the schedule use no more)"
     lines.append(f"  PEs in use {len(used)} of {len(result.pes)}{note}")
     return lines + _waits(result)
@@ -119,10 +119,9 @@ def _waits(result: Result) -> list[str]:
         found = [pe.waiting.get(cause, {}) for pe in result.pes]
         shares = [sum(cycles.get(resource, 0) for cycles in found) / all_cycles for resource in RESOURCES]
         if any(shares):
-            rows.append(f"  {_WAITS[cause]:22}" + "".join(f"{share:>9.1%}" for share in shares))
-    if not rows:
-        return []
-    return [f"{'waiting for, because of':24}" + "".join(f"{_RESOURCES[name]:>9}" for name in RESOURCES), *rows]
+            rows.append([f"  {_WAITS[cause]}", *map("{:.1%}".format, shares)])
+    header = ["waiting for, because of", *(_RESOURCES[name] for name in RESOURCES)]
+    return table(header, rows, widths=(24, *[8] * len(RESOURCES))) if rows else []
 
 
 def _share(pe: PeCycles, field: str, total: int) -> float:
@@ -130,24 +129,25 @@ def _share(pe: PeCycles, field: str, total: int) -> float:
 
 
 def _traffic(result: Result) -> list[str]:
-    lines = [f"{'words moved':36}{'sent':>14}{'received':>14}{'transfers':>12}"]
+    flows = []
     for flow in result.flows:
         label = f"{flow.tensor} {flow.source} -> {flow.destination}".replace("global_buffer", "buffer")
         label += "" if flow.kind == "fill" else f" {flow.kind}"
-        lines.append(f"  {label:34}{flow.sent_words:>14,}{flow.received_words:>14,}{flow.transfers:>12,}")
-    lines.append(f"{'on the network':36}{'packets':>14}{'flits':>14}{'bytes':>12}")
-    for tensor, load in result.tensors.items():
-        lines.append(f"  {tensor:34}{load.packets:>14,}{load.flits:>14,}{load.bytes:>12,}")
-    return lines
+        flows.append([f"  {label}", *map("{:,}".format, (flow.sent_words, flow.received_words, flow.transfers))])
+    loads = [
+        [f"  {tensor}", *map("{:,}".format, (load.packets, load.flits, load.bytes))]
+        for tensor, load in result.tensors.items()
+    ]
+    header = ["on the network", "packets", "flits", "bytes"]
+    return table(["words moved", "sent", "received", "transfers"], [*flows, header, *loads], widths=(36, 13, 13, 11))
 
 
 def _links(result: Result) -> list[str]:
     if not result.links:
         return []
     busiest = sorted(result.links, key=lambda link: (-link.flits, link.link))[:5]
-    lines = [f"{'busiest links and ports':48}{'flits':>12}{'busy':>8}"]
-    lines += [f"  {link.link:46}{link.flits:>12,}{link.busy_share:>8.1%}" for link in busiest]
-    return [*lines, ""]
+    rows = [[f"  {link.link}", f"{link.flits:,}", f"{link.busy_share:.1%}"] for link in busiest]
+    return [*table(["busiest links and ports", "flits", "busy"], rows, widths=(48, 11, 7)), ""]
 
 
 def _dram(result: Result) -> list[str]:
@@ -155,13 +155,19 @@ def _dram(result: Result) -> list[str]:
     if not dram.channels:
         return ["DRAM: ideal"]
     lines = [f"DRAM {dram.device}, policy {dram.policy}, {dram.clocks_per_core_cycle} clocks a core cycle"]
-    lines.append(f"  {'channel':9}{'reads':>11}{'writes':>11}{'row hits':>10}{'busy':>8}{'GB/s':>10}{'of peak':>10}")
-    for channel in dram.channels:
-        lines.append(
-            f"  {channel.channel:<9}{channel.reads:>11,}{channel.writes:>11,}{channel.row_hit_rate:>10.1%}"
-            f"{channel.busy_share:>8.1%}{channel.bandwidth_gbps:>10.2f}{channel.peak_bandwidth_gbps:>10.2f}"
-        )
-        lines += _lost(channel)
+    rows = [
+        [
+            f"  {channel.channel}",
+            *(f"{channel.reads:,}", f"{channel.writes:,}", f"{channel.row_hit_rate:.1%}", f"{channel.busy_share:.1%}"),
+            *(f"{channel.bandwidth_gbps:.2f}", f"{channel.peak_bandwidth_gbps:.2f}"),
+        ]
+        for channel in dram.channels
+    ]
+    header = ["  channel", "reads", "writes", "row hits", "busy", "GB/s", "of peak"]
+    head, *found = table(header, rows, widths=(11, 10, 10, 9, 7, 9, 9))
+    lines.append(head)
+    for channel, line in zip(dram.channels, found, strict=True):
+        lines += [line, *_lost(channel)]
     if dram.advice is not None:
         lines += wrap(f"note: {dram.advice}", 80, initial_indent="  ", subsequent_indent="  ")
     return lines

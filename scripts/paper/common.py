@@ -22,7 +22,7 @@ from typing import Any
 from cosa.api import find_architecture
 from cosa.common.errors import CosaError
 from cosa.common.files import write_atomic
-from cosa.common.progress import LayerProgress
+from cosa.common.progress import Progress
 from cosa.common.result_cache import content_key, read_cached, source_digest, write_cached
 from cosa.experiments.pipeline import Outcome, require_done, run_points
 from cosa.mappers.program import ProgramOptions
@@ -123,8 +123,9 @@ def warm_up() -> None:
 
 def outcomes(plan: Plan, points: Sequence[SimulatedPoint]) -> list[Outcome]:
     """What became of points; what is known is read back."""
-    how: Any = {"workers": plan.workers, "cache": plan.results, "keep_all": True, "progress": LayerProgress("points")}
-    found = dict(run_points(points, **how))
+    with Progress("points") as progress:
+        how: Any = {"workers": plan.workers, "cache": plan.results, "keep_all": True, "progress": progress}
+        found = dict(run_points(points, **how))
     return [found[number] for number in range(len(points))]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from cosa.common.errors import FieldError, InputError, nearest_of
-from cosa.common.files import WHOLE, FileModel, Model, read_data
+from cosa.common.files import WHOLE, FileModel, Model, plain_data, read_data
 
 if TYPE_CHECKING:
     from nocsim.experiments.sweep.points import SweepPoint
@@ -66,13 +66,7 @@ class Sweep(FileModel):
     @field_validator("axes", mode="before")
     @classmethod
     def _plain_axes(cls, axes: Any) -> Any:
-        return {name: _plain(values, str(name)) for name, values in axes.items()} if isinstance(axes, dict) else axes
-
-    @field_validator("zip", "where", mode="before")
-    @classmethod
-    def _tuples(cls, value: Any) -> Any:
-        """Lists are as good as tuples, in Python as in a file."""
-        return tuple(_tuple(item) for item in value) if isinstance(value, list | tuple) else value
+        return plain_data(axes, "Sweep", "axes") if isinstance(axes, dict) else axes
 
     @model_validator(mode="after")
     def _consistent(self) -> Sweep:
@@ -174,31 +168,6 @@ class Sweep(FileModel):
         from nocsim.experiments.sweep.run import run_sweep
 
         return run_sweep(self, results, workers=workers, scheduler=scheduler, retry_failed=retry_failed, watch=watch)
-
-
-def _plain(value: Any, axis: str) -> Any:
-    """Values of an axis as plain data: models, paths, numbers and arrays of numpy, any sequence."""
-    if isinstance(value, Model):
-        return value.model_dump(mode="json")
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, Path):
-        return str(value)
-    if hasattr(value, "tolist"):  # of numpy, which need not be loaded to be told
-        return _plain(value.tolist(), axis)
-    if isinstance(value, Mapping):
-        return {name: _plain(item, axis) for name, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [_plain(item, axis) for item in value]
-    if isinstance(value, Set):
-        raise FieldError("a set has no order", path=axis, value=value, allowed="a list, tuple, range or array")
-    message = f"a {type(value).__name__} is no value"
-    allowed = "numbers, text, true, false, null, lists and mappings of them, layers and architectures"
-    raise FieldError(message, path=axis, value=value, allowed=allowed)
-
-
-def _tuple(item: Any) -> Any:
-    return tuple(item) if isinstance(item, list) else item
 
 
 def sweep_names() -> list[str]:

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from nocsim.experiments.pipeline import FIGURES
 from nocsim.experiments.sweep.result import Configuration, SweepResult, figure_name
-from nocsim.experiments.sweep.spec import Sweep, SweepCounts
+from nocsim.experiments.sweep.spec import Sweep
 from nocsim.experiments.sweep.tradeoff import pareto_front, sensitivities, workloads
-from nocsim.experiments.sweep.watch import SweepBar, duration
 from tests.conftest import Command
 from tests.nocsim.sweep.conftest import CONV
 
@@ -155,44 +154,6 @@ def test_every_figure_can_be_plotted() -> None:
     names = [name for name, figure in FIGURES.items() if figure.kind != "TEXT"]
     assert [figure_name(name, "here") for name in names] == names
     assert figure_name("edp", "here") == "edp_pj_cycles"
-
-
-class Screen(io.StringIO):
-    """A terminal, or a file."""
-
-    def __init__(self, terminal: bool) -> None:
-        super().__init__()
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
-
-
-def test_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    for terminal in (True, False):
-        clock[0] = 0.0
-        screen = Screen(terminal)
-        bar = SweepBar(screen)
-        bar(SweepCounts(points=100, done=10, failed=0, running=2))  # done before
-        assert screen.getvalue() == ""
-        clock[0] = 90.0
-        bar(SweepCounts(points=100, done=35, failed=5, running=2))
-        # 30 points in 90 s: 60 more take 180 s
-        assert screen.getvalue().strip() == "[#########...............] 40 of 100 points, 5 failed, 3 min left"
-        clock[0] = 91.0
-        bar(SweepCounts(points=100, done=36, failed=5, running=2))
-        assert screen.getvalue().count("points") == (2 if terminal else 1)
-        bar.end()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0 s"), (59.6, "1 min"), (750, "12 min 30 s"), (12_000, "3 h 20 min"), (187_200, "2 d 4 h")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_lists_on_an_axis_are_text_in_exports(tmp_path: Path) -> None:
