@@ -1,17 +1,12 @@
-"""What the machine of a mesh must carry for many mappings at once, and how long that will take.
+"""Loads of many mappings at once on the machine of a mesh (`cosa.analytical.network_machine`).
 
-The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings.
-Loads are in flits, headers and partly filled flits counted; compute in cycles. Two figures follow:
-
-* `floor_cycles`: the largest load, each with what must come before it (filling) and after it (draining); no run takes
-  less.
-* `predicted_cycles`: a sum with fitted weights (`Constants`), no proof: floor, single loads, what shares
-  links, weights that keep inputs waiting, the first and the last tile, and every step.
+The counts are those of `cosa.analytical.traffic` (exact convention), vectorised over mappings: flits, with headers and
+partly filled ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -21,93 +16,28 @@ import numpy.typing as npt
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import Constants
 from cosa.analytical.loads import flits
-from cosa.analytical.routes import endpoint
+from cosa.analytical.network_machine import (
+    CHAIN_EXPONENT,
+    NetworkLoads,
+    busiest_link_share,
+    floors,
+    has_one_buffer,
+    predicted,
+    waits_for_tiles,
+)
 from cosa.analytical.shapes import Boundary, Shape
 from cosa.analytical.traffic import word_bits
 from cosa.common.errors import InputError
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, RELEVANT, TENSORS, Layer, Tensor
-from cosa.model.noc import Noc
 
 Array = npt.NDArray[Any]
-
-
-CHAIN_EXPONENT = 0.65
-"""Hops of a chain of n PEs are about this power of n: 2.5 of 4, 6 of 16, 15 of 64."""
-
-
-@dataclass(frozen=True)
-class NetworkLoads:
-    """Loads of every mapping, float64 [mapping].
-
-    compute: cycles, pipeline latency of every step included. gb_out, gb_in, dram_out, dram_in, pe_in: flits at ports of
-    the global buffer, the DRAM and the busiest PE. to_pes: flits from the memories to PEs, which share the links at
-    the memories' router. link: those of them that one of these links carries at least. dram_bytes: bytes at the DRAM.
-    shared: flits of weights from DRAM and of operands from the global buffer that go to PEs, the smaller of the two: as
-    many of each want the same links at a time. late: flits of weights where they come in several goes while inputs
-    stream through the global buffer: those wait behind them at the DRAM port. partial: flits of partial sums that come
-    back to a PE. chain: flits of partial sums from PE to PE, one hop after the other. steps: number.
-
-    Filling: first_in: flits of the first tiles from DRAM to the global buffer, before which it sends none. start:
-    cycles before the last PE has its first tiles. prefetched: flits that the global buffer has sent by then at most.
-    before_writes: cycles before the first output goes to DRAM. Draining: last_out: the last tile from the global buffer
-    to DRAM. tail: the last outputs of a PE, and last_out. weights: flits of weights from DRAM (0 where the global
-    buffer keeps them); last_weights: cycles computed with the last ones.
-    """
-
-    compute: Array
-    steps: Array
-    gb_out: Array
-    gb_in: Array
-    dram_out: Array
-    dram_in: Array
-    pe_in: Array
-    to_pes: Array
-    link: Array
-    dram_bytes: Array
-    partial: Array
-    shared: Array
-    late: Array
-    chain: Array
-    first_in: Array
-    start: Array
-    prefetched: Array
-    before_writes: Array
-    last_out: Array
-    tail: Array
-    weights: Array
-    last_weights: Array
-
-
-def has_one_buffer(architecture: Architecture) -> bool:
-    """Whether the mesh lies under the level next to the DRAM: the machine whose loads are counted here."""
-    return architecture.noc is not None and architecture.mesh_level == len(architecture.levels) - 2
 
 
 def reduction_hops(pes: Array) -> Array:
     """About how many hops a chain of reductions has in a square of so many PEs, along a row and down a column."""
     found: Array = np.where(pes > 1, pes**CHAIN_EXPONENT, 0.0)
     return found
-
-
-def busiest_link_share(noc: Noc) -> float:
-    """Part of the operands that one link next to the memories carries at least; 0 where that is not known.
-
-    Routes go along the row first. With all memories at one router in the last column, what is for PEs of other columns
-    leaves along the row. PEs are used from the first column on, so the last one has its even share of them at most;
-    a multicast passes the link unless all its PEs are there.
-    """
-    ports = (*noc.global_buffer_ports, *noc.dram_ports)
-    routers = {endpoint(noc, port)[:2] for port in ports}
-    if len(noc.global_buffer_ports) > 1 or len(noc.dram_ports) > 1 or len(routers) > 1:
-        return 0.0
-    column = next(iter(routers))[0]
-    return (noc.pe_columns - 1) / noc.pe_columns if column == noc.pe_columns - 1 else 0.0
-
-
-def waits_for_tiles(architecture: Architecture) -> int:
-    """1 where a step is computed after all of its tiles are there, 0 where it overlaps their arrival."""
-    return int(architecture.machine.compute_starts == "whole_tile")
 
 
 class NetworkEvaluator:
@@ -243,6 +173,7 @@ class NetworkEvaluator:
         return NetworkLoads(
             compute=compute,
             steps=steps,
+            step=step,
             gb_out=gb_out / ports_gb,
             gb_in=gb_in / ports_gb,
             dram_out=dram_out / ports_dram,
@@ -285,54 +216,10 @@ class NetworkEvaluator:
         return found
 
     def floor_cycles(self, loads: NetworkLoads, dram_bytes_per_cycle: float | None = None) -> Array:
-        """What no run takes less than: the largest load, with what must come before it or after it.
-
-        * All PEs wait for their first tiles, and the last of those to come has passed the DRAM port after all the
-          others: only then that PE begins. (Where compute starts with the first word, it need not wait.) It computes
-          everything, sends its outputs, and the global buffer sends its last tile when it is whole.
-        * What comes last from DRAM is still computed with; what comes last into a PE or the global buffer goes on.
-        * Before the last PE has begun, no tile of outputs in the global buffer is whole, so none has left; of inputs,
-          that PE has room for its sets only, and feeds serve all PEs in turn.
-        """
-        waits = waits_for_tiles(self.architecture)
-        step = loads.compute / loads.steps
-        candidates = [
-            loads.start + loads.compute + loads.tail,
-            loads.dram_out + waits * step + loads.tail,
-            loads.weights + waits * loads.last_weights + loads.tail,
-            loads.link + waits * step + loads.tail,
-            loads.gb_out + loads.first_in,
-            loads.gb_out - loads.prefetched + loads.start,
-            loads.gb_in + loads.last_out,
-            loads.dram_in + loads.before_writes,
-            loads.pe_in + loads.tail,
-        ]
-        if dram_bytes_per_cycle is not None:
-            candidates.append(loads.dram_bytes / dram_bytes_per_cycle)
-        found: Array = np.maximum.reduce(candidates)
-        return found
+        """What no run takes less than: the largest of `floors`."""
+        found = floors(loads, waits_for_tiles(self.architecture), dram_bytes_per_cycle)
+        return np.asarray(np.maximum.reduce(list(found.values())))
 
     def predicted_cycles(self, loads: NetworkLoads, constants: Constants) -> Array:
         """Cycles of a run, by the fitted sum."""
-        terms = self.terms(loads, constants.dram_bytes_per_cycle)
-        found: Array = sum(
-            (getattr(constants, name) * term for name, term in terms.items()), np.zeros(len(loads.steps))
-        )
-        return found
-
-    def terms(self, loads: NetworkLoads, dram_bytes_per_cycle: float | None = None) -> dict[str, Array]:
-        """What the weights of `Constants` count, by the weight's name."""
-        return {
-            "floor": self.floor_cycles(loads, dram_bytes_per_cycle),
-            "compute": loads.compute,
-            "dram_out": loads.dram_out,
-            "dram_in": loads.dram_in,
-            "to_pes": loads.to_pes,
-            "reloads": loads.partial,
-            "reductions": loads.chain,
-            "shared": loads.shared,
-            "late": loads.late,
-            "first_in": loads.first_in,
-            "last_out": loads.last_out,
-            "cycles_per_step": loads.steps,
-        }
+        return np.asarray(predicted(self.floor_cycles(loads, constants.dram_bytes_per_cycle), loads, constants))

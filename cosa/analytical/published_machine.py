@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cosa.analytical.constants import PublishedConstants
-from cosa.analytical.network_batch import has_one_buffer
+from cosa.analytical.network_machine import has_one_buffer
 from cosa.common.errors import InputError
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer, Tensor

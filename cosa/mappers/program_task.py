@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from cosa.analytical.network_batch import has_one_buffer
+from cosa.analytical.network_machine import has_one_buffer
 from cosa.common.errors import InfeasibleError, InputError, SolverError
 from cosa.mappers.certified import CertifiedSearch
 from cosa.mappers.confirm import confirm, figures_of

@@ -1,18 +1,26 @@
 """The program on the simulated machine: what its ports must carry, as sums of powers.
 
-The terms are those of `cosa.analytical.network_batch`: `floor` is what no run can beat (the largest load, with what
-must come before or after it), `cycles` the prediction with fitted constants. Neither exceeds that module's figures.
+The formula is that of `cosa.analytical.network_machine`: `floor` is what no run can beat, `cycles` the prediction with
+fitted constants. Loads are from below, so neither exceeds what `cosa.analytical.network_batch` finds of a mapping.
 Multicasts count once at their source; headers count; a transfer has whole packets at least.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, log2, prod
 from typing import Any
 
 from cosa.analytical.constants import Constants
-from cosa.analytical.network_batch import CHAIN_EXPONENT, busiest_link_share, waits_for_tiles
+from cosa.analytical.network_machine import (
+    CHAIN_EXPONENT,
+    NetworkLoads,
+    busiest_link_share,
+    floors,
+    predicted,
+    waits_for_tiles,
+)
 from cosa.analytical.traffic import word_bits
 from cosa.mip.analytical_program import APART, AnalyticalProgram
 from cosa.mip.orders import Rule
@@ -30,6 +38,35 @@ _OFFSET = 8.0
 
 _LEAST_STEP = 3
 _LOWEST = 16
+
+
+@dataclass
+class _Sums:
+    """Loads as they add up, in flits of all ports together; words as in `NetworkLoads`.
+
+    first_in: first tiles from DRAM, whoever they are for; first_far: those for the global buffer. operands: flits to
+    PEs. final: finished outputs of all PEs. from_buffer: of the partial sums that come back to PEs, those from the
+    global buffer.
+    """
+
+    gb_out: Expression = 0.0
+    gb_in: Expression = 0.0
+    dram_out: Expression = 0.0
+    dram_in: Expression = 0.0
+    pe_in: Expression = 0.0
+    operands: Expression = 0.0
+    first_in: Expression = 0.0
+    first_far: Expression = 0.0
+    prefetched: Any = 0.0
+    weights: Expression = 0.0
+    last_weights: Expression = 0.0
+    final: Expression = 0.0
+    partial: Expression = 0.0
+    from_buffer: Expression = 0.0
+    chain: Expression = 0.0
+    before_writes: Expression = 0.0
+    last_out: Expression = 0.0
+    tail: Expression = 0.0
 
 
 class NetworkProgram(AnalyticalProgram):
@@ -56,6 +93,8 @@ class NetworkProgram(AnalyticalProgram):
     ) -> None:
         self.constants = constants or Constants()
         self.noc, self.mesh = architecture.require_noc(), architecture.mesh_level
+        self._ports_gb, self._ports_dram = len(self.noc.global_buffer_ports), len(self.noc.dram_ports)
+        self._waits = waits_for_tiles(architecture)
         super().__init__(
             layer,
             architecture,
@@ -96,148 +135,142 @@ class NetworkProgram(AnalyticalProgram):
 
     def _cycles(self) -> Any:
         self.pe_words = PeWords(self, self.orders, self.mesh)
-        ports_gb, ports_dram = len(self.noc.global_buffer_ports), len(self.noc.dram_ports)
-        gb_out: Expression = 0.0
-        gb_in: Expression = 0.0
-        dram_out: Expression = 0.0
-        first_in: Expression = 0.0
-        first_far: Expression = 0.0
-        to_pes: Expression = 0.0
-        pe_in: Expression = 0.0
         self._dram_bytes: Expression = 0.0
-        prefetched: Expression = 0.0
-        certain = True
-        waits = waits_for_tiles(self.architecture)
+        loads = self._loads()
+        self.floor = self.new_variable("continuous")
+        for load in floors(loads, self._waits, self.constants.dram_bytes_per_cycle).values():
+            self.require(self.floor >= load)
+        shared, late = self._shared()
+        return predicted(self.floor, replace(loads, shared=shared, late=late), self.constants)
+
+    def _loads(self) -> NetworkLoads:
+        """Loads from below; what is taken off one (`prefetched`) from above. `shared` and `late` are left at 0."""
         log_compute = self.log_compute()
-        start = self.new_variable("continuous")
-        steps = self.new_variable("continuous")
+        start, steps = self.new_variable("continuous"), self.new_variable("continuous")
         for tensor in TENSORS:
             for store, given in self._stores(tensor).items():
                 visits = self.power(f"{tensor} steps", self.orders.log_visits(tensor, store), self.cycles_unit, given)
                 self.require(steps >= visits)
-        last_weights: list[Expression] = []
+        sums = _Sums()
         for tensor in ("weights", "inputs"):
-            bits = self._bits(tensor)
-            from_dram: Expression = 0.0
-            from_memory: Expression = 0.0
-            first_to_pes: Expression = 0.0
-            for store, buffered, given in self._routes(tensor):
-                groups, visits = self._groups(tensor), self.orders.log_visits(tensor, store)
-                first_of_pe, fetched = self.pe_words.of(tensor, store)
-                transfers = self.orders.log_transfers(tensor, store)
-                sent = self._flits(f"{tensor} to PEs", fetched + groups, transfers + groups, bits, given)
-                pe_in = pe_in + self._flits(f"{tensor} into a PE", fetched, transfers, bits, given)
-                from_memory = from_memory + sent
-                log_first = first_of_pe + groups
-                if buffered:
-                    first = self._flits(f"{tensor} first to PEs", log_first, groups, bits, given)
-                    first_to_pes, gb_out = first_to_pes + first, gb_out + sent
-                    sets = self.architecture.levels[store].buffers if store >= 0 else 1
-                    # Of tiles that are not those of a buffer it is not known how many a PE has at most.
-                    whole = self.architecture.pe_tile_level(tensor, 0) == 0
-                    certain = certain and isinstance(given, int) and whole
-                    if certain:
-                        prefetched = prefetched + (sets + 1) * self._first_at_most(tensor, store)
-                    continue
-                from_dram = from_dram + sent
-                self._add_dram_bytes(tensor, fetched + groups, bits, given)
-                first_in = first_in + self._flits(f"{tensor} first", log_first, groups, bits, given)
-                if tensor == "weights":
-                    last = self.power("last weights", log_compute - visits, self.cycles_unit, given)
-                    last_weights.append(sent * (1 / ports_dram) + waits * last)
-            if tensor in self.keeping.may[self.mesh]:
-                given = self.keeps.kept[self.mesh, tensor]
-                far, transfers = (
-                    self.orders.log_fetched(tensor, self.mesh),
-                    self.orders.log_transfers(tensor, self.mesh),
-                )
-                moved = self._flits(f"{tensor} to the buffer", far, transfers, bits, given)
-                gb_in, from_dram = gb_in + moved, from_dram + moved
-                self._add_dram_bytes(tensor, far, bits, given)
-                log_first = self.orders.log_words(tensor, self.mesh)
-                of_buffer = self._flits(f"{tensor} first", log_first, 0.0, bits, given)
-                first_far, first_in = first_far + of_buffer, first_in + of_buffer
-                self.require(start >= of_buffer * (1 / ports_dram) + first_to_pes * (1 / ports_gb))
-            dram_out, to_pes = dram_out + from_dram, to_pes + from_memory
-            for flits in (from_dram, from_memory):
-                self.require_all_words(tensor, flits, self._flits_per_word(bits) / self.cycles_unit)
-        self.require(start >= first_in * (1 / ports_dram))
-        operands = to_pes
-        # Finished outputs are as many wherever they are kept; partial sums by where they come back from.
-        bits = self._bits("outputs")
-        partial: Expression = 0.0
-        from_buffer: Expression = 0.0
-        final: Expression = 0.0
-        tail: Expression = 0.0
-        chain: Expression = 0.0
+            self._add_operand(sums, tensor, start, log_compute)
+        self.require(start >= sums.first_in * (1 / self._ports_dram))
+        self._add_pe_outputs(sums)
+        sums.before_writes = step = self._step()
+        if "outputs" in self.keeping.may[self.mesh]:
+            self._add_buffered_outputs(sums, start, log_compute)
+        self._dram_bytes = self._dram_bytes + self.output_words() * self._bits("outputs") / 8 / self.cycles_unit
+        compute = self.power("compute", log_compute, self.cycles_unit)
+        gb, dram = 1 / self._ports_gb, 1 / self._ports_dram
+        known = sums.prefetched is not None
+        return NetworkLoads(
+            compute=compute + steps * self.architecture.pe.pipeline_latency_cycles,
+            steps=steps,
+            step=step,
+            gb_out=sums.gb_out * gb,
+            gb_in=sums.gb_in * gb,
+            dram_out=sums.dram_out * dram,
+            dram_in=sums.dram_in * dram,
+            pe_in=sums.pe_in,
+            to_pes=(sums.operands + sums.partial) * min(gb, dram),
+            link=sums.operands * busiest_link_share(self.noc),
+            dram_bytes=self._dram_bytes,
+            partial=sums.partial,
+            shared=0.0,
+            late=0.0,
+            chain=sums.chain,
+            first_in=sums.first_far * dram,
+            start=self._waits * start,
+            prefetched=(sums.prefetched + sums.from_buffer) * gb if known else None,
+            before_writes=sums.before_writes,
+            last_out=sums.last_out,
+            tail=sums.tail,
+            weights=sums.weights * dram,
+            last_weights=sums.last_weights,
+        )
+
+    def _add_operand(self, sums: _Sums, tensor: Tensor, start: Any, log_compute: Expression) -> None:
+        """Weights or inputs, wherever they come from; `start`: cycles before the last PE has its first tiles."""
+        bits = self._bits(tensor)
+        from_dram: Expression = 0.0
+        from_memory: Expression = 0.0
+        first_to_pes: Expression = 0.0
+        for store, buffered, given in self._routes(tensor):
+            groups, visits = self._groups(tensor), self.orders.log_visits(tensor, store)
+            first_of_pe, fetched = self.pe_words.of(tensor, store)
+            transfers = self.orders.log_transfers(tensor, store)
+            sent = self._flits(f"{tensor} to PEs", fetched + groups, transfers + groups, bits, given)
+            sums.pe_in = sums.pe_in + self._flits(f"{tensor} into a PE", fetched, transfers, bits, given)
+            from_memory = from_memory + sent
+            log_first = first_of_pe + groups
+            if buffered:
+                first = self._flits(f"{tensor} first to PEs", log_first, groups, bits, given)
+                first_to_pes, sums.gb_out = first_to_pes + first, sums.gb_out + sent
+                sums.prefetched = self._with_prefetched(sums.prefetched, tensor, store, given)
+                continue
+            from_dram = from_dram + sent
+            self._add_dram_bytes(tensor, fetched + groups, bits, given)
+            sums.first_in = sums.first_in + self._flits(f"{tensor} first", log_first, groups, bits, given)
+            if tensor == "weights":
+                sums.weights = sums.weights + sent
+                last = self.power("last weights", log_compute - visits, self.cycles_unit, given)
+                sums.last_weights = sums.last_weights + last
+        if tensor in self.keeping.may[self.mesh]:
+            given = self.keeps.kept[self.mesh, tensor]
+            far, transfers = self.orders.log_fetched(tensor, self.mesh), self.orders.log_transfers(tensor, self.mesh)
+            moved = self._flits(f"{tensor} to the buffer", far, transfers, bits, given)
+            sums.gb_in, from_dram = sums.gb_in + moved, from_dram + moved
+            self._add_dram_bytes(tensor, far, bits, given)
+            of_buffer = self._flits(f"{tensor} first", self.orders.log_words(tensor, self.mesh), 0.0, bits, given)
+            sums.first_far, sums.first_in = sums.first_far + of_buffer, sums.first_in + of_buffer
+            self.require(start >= of_buffer * (1 / self._ports_dram) + first_to_pes * (1 / self._ports_gb))
+        sums.dram_out, sums.operands = sums.dram_out + from_dram, sums.operands + from_memory
+        for flits in (from_dram, from_memory):
+            self.require_all_words(tensor, flits, self._flits_per_word(bits) / self.cycles_unit)
+
+    def _with_prefetched(self, before: Any, tensor: Tensor, store: int, given: Expression) -> Any:
+        """What the buffer has sent at most before PEs begin, with that of another operand; None: not known."""
+        # Of tiles that are not those of a buffer it is not known how many a PE has at most.
+        whole = self.architecture.pe_tile_level(tensor, 0) == 0
+        if before is None or not isinstance(given, int) or not whole:
+            return None
+        sets = self.architecture.levels[store].buffers if store >= 0 else 1
+        return before + (sets + 1) * self._first_at_most(tensor, store)
+
+    def _add_pe_outputs(self, sums: _Sums) -> None:
+        """What leaves PEs. Finished outputs are as many wherever they are kept; partial sums by where they come back
+        from."""
         for store, buffered, given in self._routes("outputs"):
             groups = self._groups("outputs")
             log_last, _ = self.pe_words.of("outputs", store)
             words = self.orders.log_visits("outputs", store) + log_last
-            final, again = self._outputs("PE outputs", words + groups, given)
+            sums.final, again = self._outputs("PE outputs", words + groups, given)
             reduced, hops = self._reduction(words, given)
-            pe_in, chain = pe_in + reduced, chain + hops
-            to_pes, partial = to_pes + again, partial + again
-            from_buffer = from_buffer + again if buffered else from_buffer
-            dram_out = dram_out if buffered else dram_out + again
-            narrow = min(bits, self.layer.word_bits.partial_sums)
-            tail = tail + self._flits("last outputs of a PE", log_last, 0.0, narrow, given)
-        dram_in: Expression = final + partial - from_buffer
-        step = self._step()
-        gb_sends, before_writes = gb_out, step
-        last_out: Expression = 0.0
-        if "outputs" in self.keeping.may[self.mesh]:
-            given = self.keeps.kept[self.mesh, "outputs"]
-            far_visits = self.orders.log_visits("outputs", self.mesh)
-            tile = self.log_tile("outputs", self.mesh)
-            _, far_partial = self._outputs("outputs", far_visits + tile, given)
-            gb_in = gb_in + final * given + from_buffer + far_partial
-            gb_sends = gb_out + final * given + far_partial
-            gb_out = gb_sends + from_buffer
-            dram_in, dram_out = dram_in + far_partial, dram_out + far_partial
-            last_out = self._flits("last outputs", tile, 0.0, bits, given) * (1 / min(ports_gb, ports_dram))
-            if isinstance(given, int):
-                first_visit = self.power("first outputs", log_compute - far_visits, self.cycles_unit)
-                before_writes = waits * start + first_visit + tail
-            tail = tail + last_out
-        self._dram_bytes = self._dram_bytes + self.output_words() * bits / 8 / self.cycles_unit
-        compute = self.power("compute", log_compute, self.cycles_unit)
-        compute = compute + steps * self.architecture.pe.pipeline_latency_cycles
-        loads = [
-            compute + waits * start + tail,
-            dram_out * (1 / ports_dram) + waits * step + tail,
-            operands * busiest_link_share(self.noc) + waits * step + tail,
-            gb_out * (1 / ports_gb) + first_far * (1 / ports_dram),
-            gb_in * (1 / ports_gb) + last_out,
-            dram_in * (1 / ports_dram) + before_writes,
-            pe_in + tail,
-            *(load + tail for load in last_weights),
-        ]
-        if certain:
-            loads.append((gb_sends - prefetched) * (1 / ports_gb) + waits * start)
-        rate = self.constants.dram_bytes_per_cycle
-        if rate is not None:
-            loads.append(self._dram_bytes * (1 / rate))
-        floor = self.new_variable("continuous")
-        for load in loads:
-            self.require(floor >= load)
-        self.floor = floor
-        weights = self.constants
-        shared, late = self._shared()
-        return (
-            weights.floor * floor
-            + weights.compute * compute
-            + weights.dram_out / ports_dram * dram_out
-            + weights.dram_in / ports_dram * dram_in
-            + weights.to_pes / max(ports_gb, ports_dram) * to_pes
-            + weights.reloads * partial
-            + weights.reductions * chain
-            + weights.shared * shared
-            + weights.late * late
-            + weights.first_in / ports_dram * first_far
-            + weights.last_out * last_out
-            + weights.cycles_per_step * steps
-        )
+            sums.pe_in, sums.chain = sums.pe_in + reduced, sums.chain + hops
+            sums.partial = sums.partial + again
+            if buffered:
+                sums.from_buffer = sums.from_buffer + again
+            else:
+                sums.dram_out = sums.dram_out + again
+            narrow = min(self._bits("outputs"), self.layer.word_bits.partial_sums)
+            sums.tail = sums.tail + self._flits("last outputs of a PE", log_last, 0.0, narrow, given)
+        sums.dram_in = sums.final + sums.partial - sums.from_buffer
+
+    def _add_buffered_outputs(self, sums: _Sums, start: Any, log_compute: Expression) -> None:
+        """Outputs in the global buffer, and what goes on to DRAM and comes back."""
+        given = self.keeps.kept[self.mesh, "outputs"]
+        far_visits = self.orders.log_visits("outputs", self.mesh)
+        tile = self.log_tile("outputs", self.mesh)
+        _, far_partial = self._outputs("outputs", far_visits + tile, given)
+        sums.gb_in = sums.gb_in + sums.final * given + sums.from_buffer + far_partial
+        sums.gb_out = sums.gb_out + sums.final * given + far_partial + sums.from_buffer
+        sums.dram_in, sums.dram_out = sums.dram_in + far_partial, sums.dram_out + far_partial
+        last = self._flits("last outputs", tile, 0.0, self._bits("outputs"), given)
+        sums.last_out = last * (1 / min(self._ports_gb, self._ports_dram))
+        if isinstance(given, int):
+            first_visit = self.power("first outputs", log_compute - far_visits, self.cycles_unit)
+            sums.before_writes = self._waits * start + first_visit + sums.tail
+        sums.tail = sums.tail + sums.last_out
 
     def _shared(self) -> tuple[Any, Any]:
         """What weights from DRAM and inputs from the buffer share, and late weights; 0 where routes are chosen."""

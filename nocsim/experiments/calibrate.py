@@ -185,17 +185,18 @@ def sample_of(schedule: Schedule) -> Sample:
     """Simulate a schedule, and count what the weights weigh."""
     from cosa.analytical.batch import MappingBatch
     from cosa.analytical.network_batch import NetworkEvaluator
+    from cosa.analytical.network_machine import terms
     from cosa.mip.nest import breakdown
 
     layer, architecture = schedule.padded_layer, schedule.architecture
     evaluator = NetworkEvaluator(layer, architecture)
     loads = evaluator.loads(MappingBatch.of([schedule.nest]))
-    terms = evaluator.terms(loads, dram_rate(architecture))
+    weighed = terms(evaluator.floor_cycles(loads, dram_rate(architecture)), loads)
     unit = breakdown(layer, architecture, schedule.nest, weights=Weights(utilisation=1, compute=1, traffic=1))
     return Sample(
         layer=schedule.layer.name,
         schedule_hash=schedule.content_hash,
-        network_terms={name: float(term[0]) for name, term in terms.items()},
+        network_terms={name: float(term[0]) for name, term in weighed.items()},
         published_terms={
             "utilisation": unit["utilisation"],
             "compute": unit["compute"],
