@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import PublishedConstants
+from cosa.analytical.footprint import axes
 from cosa.analytical.published_machine import (
     MOVED_BY,
     REDUCTIONS,
@@ -29,7 +30,6 @@ from cosa.analytical.published_machine import (
     resources,
 )
 from cosa.analytical.shapes import Shape
-from cosa.analytical.tiles import axes
 from cosa.analytical.traffic import word_bits
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, TENSORS, Dim, Layer, Tensor

@@ -125,7 +125,7 @@ BATCH = (
     ),
     Term(FILE_BATCH, "amount", """last_weights=<<compute / steps_of["weights"]>>,"""),
     Term("cosa/analytical/shapes.py", "amount", "found = found * (1 - <<again / (sides[0] * sides[1])>>)"),
-    Term("cosa/analytical/shapes.py", "other", "mixed = both & (<<(beside > 1)>> |", {"never": "False & (beside > 1)"}),
+    Term("cosa/analytical/shapes.py", "other", "mixed = both & <<(beside > 1)>>", {"never": "False & (beside > 1)"}),
 )
 
 LEAST = (
