@@ -55,28 +55,51 @@ def shared_on_axis(scales: Sequence[int], extents: Sequence[Amount], shift: Amou
     import numpy as np
 
     if len(scales) == 1:
-        return np.where(shift % scales[0] == 0, np.maximum(0, extents[0] - shift // scales[0]), 0)
+        step = scales[0]
+        return np.maximum(0, extents[0] - shift) if step == 1 else _on_steps(step, extents[0] - shift // step, shift)
     common = gcd(*scales)
     (step, outputs), (apart, taps) = sorted(
         ((scale // common, extent) for scale, extent in zip(scales, extents, strict=True)), key=lambda pair: pair[0]
     )
-    moved = shift // common
-    inverse = pow(apart, -1, step) if step > 1 else 0
-    found: Amount = 0
-    for residue in range(min(step, int(np.max(taps, initial=0)))):
-        other = (residue + moved * inverse) % step
-        last, other_last = (taps - 1 - residue) // step, (taps - 1 - other) // step
-        ahead = (residue * apart + moved - other * apart) // step
-        # Where runs touch they are one.
-        joined = np.minimum(last * apart + outputs, other_last * apart + outputs - ahead) - np.maximum(0, -ahead)
-        whole, rest = ahead // apart, ahead % apart
-        same = np.minimum(last, other_last - whole) - np.maximum(0, -whole) + 1
-        next_one = np.minimum(last, other_last - whole - 1) - np.maximum(0, -whole - 1) + 1
-        alone = np.maximum(0, outputs - rest) * np.maximum(0, same)
-        alone = alone + np.maximum(0, outputs - apart + rest) * np.maximum(0, next_one)
-        there = (residue < taps) & (other < taps)
-        found = found + np.where(there, np.where(outputs >= apart, np.maximum(0, joined), alone), 0)
-    return np.where(shift % common == 0, found, 0)
+    moved = shift if common == 1 else shift // common
+    if step == 1:
+        found = _shared_runs(taps - 1, taps - 1, moved, outputs, apart)
+    else:
+        inverse, found = pow(apart, -1, step), 0
+        for residue in range(min(step, int(np.max(taps, initial=0)))):
+            other = (residue + moved * inverse) % step
+            ahead = (residue * apart + moved - other * apart) // step
+            shared = _shared_runs((taps - 1 - residue) // step, (taps - 1 - other) // step, ahead, outputs, apart)
+            found = found + np.where((residue < taps) & (other < taps), shared, 0)
+    return found if common == 1 else _on_steps(common, found, shift)
+
+
+def _on_steps(step: int, shared: Amount, shift: Amount) -> Amount:
+    """What tiles in steps share: nothing where they stand between each other."""
+    import numpy as np
+
+    return np.where(shift % step == 0, np.maximum(0, shared), 0)
+
+
+def _shared_runs(last: Amount, other_last: Amount, ahead: Amount, length: Amount, apart: int) -> Amount:
+    """Places in both of two rows of runs; the second row is so far ahead.
+
+    They are numbered from 0 to `last` and `other_last`; each begins `apart` behind the one before it.
+    """
+    import numpy as np
+
+    # Where runs touch they are one.
+    joined = np.minimum(last * apart, other_last * apart - ahead) + length - np.maximum(0, -ahead)
+    joined = np.maximum(0, joined)
+    if apart == 1:
+        return joined
+    whole = ahead // apart
+    rest = ahead - whole * apart
+    same = np.minimum(last, other_last - whole) - np.maximum(0, -whole) + 1
+    next_one = np.minimum(last, other_last - whole - 1) - np.maximum(0, -whole - 1) + 1
+    alone = np.maximum(0, length - rest) * np.maximum(0, same)
+    alone = alone + np.maximum(0, length - apart + rest) * np.maximum(0, next_one)
+    return np.where(length >= apart, joined, alone)
 
 
 def _touched(scales: Sequence[int], extents: Sequence[int]) -> int:

@@ -70,7 +70,9 @@ class _Sums:
 
 
 class NetworkProgram(AnalyticalProgram):
-    """Loads of every nest of a layer on a mesh, under-estimated; `floor` and `cycles` count in `cycles_unit`.
+    """Loads of every nest of a layer on a mesh, under-estimated.
+
+    `floors`, the largest of them, `floor`, and the prediction, `cycles`, count in `cycles_unit`.
 
     Parameters
     ----------
@@ -138,7 +140,8 @@ class NetworkProgram(AnalyticalProgram):
         self._dram_bytes: Expression = 0.0
         loads = self._loads()
         self.floor = self.new_variable("continuous")
-        for load in floors(loads, self._waits, self.constants.dram_bytes_per_cycle).values():
+        self.floors = floors(loads, self._waits, self.constants.dram_bytes_per_cycle)
+        for load in self.floors.values():
             self.require(self.floor >= load)
         shared, late = self._shared()
         return predicted(self.floor, replace(loads, shared=shared, late=late), self.constants)

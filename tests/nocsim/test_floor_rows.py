@@ -103,6 +103,9 @@ EXACT = {
     "sums of PEs back from the buffer": Hand(
         "P4 C32 K32", ("", "C4 K2x K2y", "P4", "C8x K8x"), fanouts=(64, 1), pe_levels=("io", "w")
     ),
+    "many sums of PEs back from the buffer": Hand(
+        "P4 C128 K32", ("", "C16 K2x K2y", "P4", "C8x K8x"), fanouts=(64, 1), pe_levels=("io", "w")
+    ),
     "sums of PEs from a buffer that is changed": Hand("P4 C32 K32", ("C4", "P4 K2x K2y", "C8x K8x"), fanouts=(64,)),
     "sums of the buffer, few": Hand("P4 C16 K32", ("C2 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
     "sums of the buffer, many": Hand("P4 C32 K32", ("C4 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
