@@ -21,7 +21,6 @@ from cosa.analytical.published_machine import (
     REDUCTIONS,
     PublishedLoads,
     floors,
-    link_share,
     packet_flits,
     predicted,
     read_factor,
@@ -29,6 +28,7 @@ from cosa.analytical.published_machine import (
     require_published,
     resources,
 )
+from cosa.analytical.routes import any_link_share
 from cosa.analytical.shapes import Shape
 from cosa.analytical.traffic import word_bits
 from cosa.model.arch import Architecture
@@ -124,7 +124,9 @@ class PublishedEvaluator:
     def floor_cycles(self, loads: PublishedLoads) -> Array:
         """What no run takes less than, in any placement."""
         reads = read_factor(self.architecture, self.constants.least_cycles_per_dram_packet)
-        found: Array = np.maximum.reduce(list(floors(loads, reads, link_share(self.architecture)).values()))
+        found: Array = np.maximum.reduce(
+            list(floors(loads, reads, any_link_share(self.architecture.require_noc())).values())
+        )
         return found
 
 

@@ -16,11 +16,11 @@ from cosa.analytical.constants import Constants
 from cosa.analytical.network_machine import (
     CHAIN_EXPONENT,
     NetworkLoads,
-    busiest_link_share,
     floors,
     predicted,
     waits_for_tiles,
 )
+from cosa.analytical.routes import busiest_link_share
 from cosa.analytical.traffic import word_bits
 from cosa.mip.analytical_program import APART, AnalyticalProgram
 from cosa.mip.orders import Rule

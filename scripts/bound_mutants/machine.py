@@ -41,7 +41,7 @@ FORMULA = (
             "cycles_per_step": "loads.steps",
         }.items()
     ),
-    Term(FILE_FORMULA, "amount", "return <<(noc.pe_columns - 1) / noc.pe_columns>> if column"),
+    Term("cosa/analytical/routes.py", "amount", "return <<(noc.pe_columns - 1) / noc.pe_columns>> if column"),
 )
 """Floors and prediction of a run, of mappings and in the program."""
 
