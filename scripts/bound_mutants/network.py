@@ -151,7 +151,12 @@ NETWORK = (
     Term(FILE_PE, "row", "<<space.require(wider >= own - of_one)>>"),
     Term(FILE_PE, "log", "space.require(wider >= own - <<of_one>>)"),
     Term(FILE_PE, "log", """return first, <<space.weighted(outside, DIMS, ("temporal",), log2)>> + first"""),
-    Term(FILE_PE, "gate", "<<space.require(between <= sum(counts.values()))>>"),
+    Term(
+        FILE_PE,
+        "gate",
+        "<<space.require(between <= sum(counts.values()))>>",
+        alike={"never": "a tighter bound that no nest is known to break, and nobody has proven: it is not claimed"},
+    ),
     Term(FILE_PE, "row", """<<space.require(known >= first + space.weighted(outside, apart, ("temporal",), log2))>>"""),
     Term(FILE_PE, "row", "<<space.require(known >= fetched + _NEVER * between)>>"),
     # outputs, reductions, steps
