@@ -25,7 +25,7 @@ from pathlib import Path
 from bound_mutants import MUTANTS, TESTS, Term
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("cosa", "nocsim", "dram", "tests")
+PACKAGES = ("arch_configs", "cosa", "nocsim", "dram", "tests")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cosa.analytical.energy import mac_energy_pj, vector_access_energy_pj
 from cosa.analytical.evaluation import Evaluation, evaluate_timeloop
-from cosa.analytical.tiles import axes
+from cosa.analytical.footprint import axes
 from cosa.common.errors import InputError
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, TENSORS, Layer

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
-from cosa.analytical.tiles import Shift, axes
+from cosa.analytical.footprint import axes, span
+from cosa.analytical.tiles import Shift
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer, Tensor
 from cosa.model.schedule import Axis, ScheduleLevel
@@ -97,10 +98,7 @@ class NestView:
 
     def box(self, tensor: Tensor, extents: Mapping[Dim, int]) -> Shift:
         """Extent of a tile along each axis of a tensor, gaps between strides included."""
-        return tuple(
-            1 + sum(scale * (extents.get(dim, 1) - 1) for dim, scale in axis.items())
-            for axis in axes(self.layer, tensor)
-        )
+        return tuple(span(axis.values(), (extents.get(dim, 1) for dim in axis)) for axis in axes(self.layer, tensor))
 
     def tile_box(self, tensor: Tensor, level: int) -> Shift:
         """Box of the tile that one instance of a level holds; level -1: the one word of a MAC."""

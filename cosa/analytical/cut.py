@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.exact import HopKind
-from cosa.analytical.footprint import touched_on_axis, touched_words
-from cosa.analytical.tiles import StridedLoop, axes, strided_loops
+from cosa.analytical.footprint import axes, touched_on_axis, touched_words
+from cosa.analytical.tiles import StridedLoop, strided_loops
 from cosa.model.layer import DIMS, REDUCTION, RELEVANT, Dim, Layer, Tensor
 from cosa.model.schedule import ScheduleLevel
 

@@ -34,7 +34,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from cosa.analytical.tiles import StridedLoop, Tile, axes, strided_loops
+from cosa.analytical.footprint import axes
+from cosa.analytical.tiles import StridedLoop, Tile, strided_loops
 from cosa.analytical.traffic import Residency
 from cosa.model.arch import Architecture
 from cosa.model.layer import REDUCTION, TENSORS, Layer, Tensor

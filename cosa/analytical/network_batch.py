@@ -19,12 +19,12 @@ from cosa.analytical.loads import flits
 from cosa.analytical.network_machine import (
     CHAIN_EXPONENT,
     NetworkLoads,
-    busiest_link_share,
     floors,
     has_one_buffer,
     predicted,
     waits_for_tiles,
 )
+from cosa.analytical.routes import busiest_link_share
 from cosa.analytical.shapes import Boundary, Shape
 from cosa.analytical.traffic import word_bits
 from cosa.common.errors import InputError

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cosa.analytical.constants import Constants
-from cosa.analytical.routes import endpoint
 from cosa.model.arch import Architecture
-from cosa.model.noc import Noc
 
 Amount = Any
 """A number, an array of mappings, or a linear expression."""
@@ -130,18 +128,3 @@ def has_one_buffer(architecture: Architecture) -> bool:
 def waits_for_tiles(architecture: Architecture) -> int:
     """1 where a step is computed after all of its tiles are there, 0 where it overlaps their arrival."""
     return int(architecture.machine.compute_starts == "whole_tile")
-
-
-def busiest_link_share(noc: Noc) -> float:
-    """Part of the operands that one link next to the memories carries at least; 0 where that is not known.
-
-    Routes go along the row first. With all memories at one router in the last column, what is for PEs of other columns
-    leaves along the row. PEs are used from the first column on, so the last one has its even share of them at most;
-    a multicast passes the link unless all its PEs are there.
-    """
-    ports = (*noc.global_buffer_ports, *noc.dram_ports)
-    routers = {endpoint(noc, port)[:2] for port in ports}
-    if len(noc.global_buffer_ports) > 1 or len(noc.dram_ports) > 1 or len(routers) > 1:
-        return 0.0
-    column = next(iter(routers))[0]
-    return (noc.pe_columns - 1) / noc.pe_columns if column == noc.pe_columns - 1 else 0.0

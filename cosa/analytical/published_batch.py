@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from cosa.analytical.batch import MappingBatch
 from cosa.analytical.constants import PublishedConstants
+from cosa.analytical.footprint import axes
 from cosa.analytical.published_machine import (
     MOVED_BY,
     REDUCTIONS,
     PublishedLoads,
     floors,
-    link_share,
     packet_flits,
     predicted,
     read_factor,
@@ -28,8 +28,8 @@ from cosa.analytical.published_machine import (
     require_published,
     resources,
 )
+from cosa.analytical.routes import any_link_share
 from cosa.analytical.shapes import Shape
-from cosa.analytical.tiles import axes
 from cosa.analytical.traffic import word_bits
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, TENSORS, Dim, Layer, Tensor
@@ -124,7 +124,9 @@ class PublishedEvaluator:
     def floor_cycles(self, loads: PublishedLoads) -> Array:
         """What no run takes less than, in any placement."""
         reads = read_factor(self.architecture, self.constants.least_cycles_per_dram_packet)
-        found: Array = np.maximum.reduce(list(floors(loads, reads, link_share(self.architecture)).values()))
+        found: Array = np.maximum.reduce(
+            list(floors(loads, reads, any_link_share(self.architecture.require_noc())).values())
+        )
         return found
 
 

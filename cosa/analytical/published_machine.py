@@ -165,18 +165,6 @@ def floors(loads: PublishedLoads, reads: float, share: float) -> dict[str, Amoun
     }
 
 
-def link_share(architecture: Architecture) -> float:
-    """Part of the flits to PEs that one link at the memories' router carries at least, wherever the PEs are.
-
-    On X-Y routes packets leave it along the row or down its column: with few PEs in use, half of them each way.
-    """
-    noc = architecture.require_noc()
-    column = noc.global_buffer_ports[0].router[0] % noc.router_columns
-    row = noc.global_buffer_ports[0].router[1] % noc.router_rows
-    ways = (column > 0) + (column < noc.router_columns - 1) + (row > 0) + (row < noc.router_rows - 1)
-    return 1 / max(1, ways)
-
-
 def require_published(layer: Layer, architecture: Architecture) -> None:
     """InputError unless the architecture is the published simulator's machine and the layer one that it knows.
 

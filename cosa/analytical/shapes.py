@@ -5,7 +5,7 @@ The counts are those of `cosa.analytical.traffic` (exact convention).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import MappingBatch
-from cosa.analytical.tiles import IndexSet, axes
+from cosa.analytical.footprint import axes, shared_on_axis
+from cosa.analytical.tiles import IndexSet
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Dim, Layer, Tensor
 
@@ -141,14 +142,14 @@ class Shape:
         mixed = np.zeros(len(self.dims), bool)
         if len(dims) == 2:
             both = np.minimum(*(self.inside[:, -1, dim] for dim in dims)) > 1
-            mixed = both & ((beside > 1) | ((np.minimum(*extents) > 1) & (min(scales) > 1)))
+            mixed = both & (beside > 1)
         one_by_one = [
             (row, tuple((int(step[row]), int(bound[row])) for step, bound in steps if bound[row] > 1))
             for row in np.flatnonzero(mixed)
         ]
 
         def shared(shift: Array) -> Array:
-            found = shared_positions(scales, extents, shift) * beside
+            found: Array = shared_on_axis(scales, extents, shift) * beside
             for row, its_steps in one_by_one:
                 found[row] = _overlap(its_steps, int(shift[row]))
             return found
@@ -164,27 +165,3 @@ def _index_set(steps: tuple[tuple[int, int], ...]) -> IndexSet:
 @lru_cache(maxsize=1 << 16)
 def _overlap(steps: tuple[tuple[int, int], ...], shift: int) -> int:
     return _index_set(steps).overlap(shift)
-
-
-def shared_positions(scales: Sequence[int], extents: Sequence[Array], shift: Array) -> Array:
-    """Positions on an axis that a tile and the same tile so far away both touch (shift 0: the tile's positions).
-
-    Where one of the two loops of a window goes in steps of 1: the other's steps leave gaps where the first is shorter
-    than they are. Where both go in larger steps only if one of the extents is 1.
-    """
-    if len(scales) == 1:
-        found: Array = np.maximum(0, extents[0] - shift)
-        return found
-    (coarse, many), (fine, few) = sorted(zip(scales, extents, strict=True), key=lambda pair: -pair[0])
-    span = 1 + coarse * (many - 1) + fine * (few - 1)
-    common = np.maximum(0, span - shift)
-    if fine != 1:
-        # One of the loops alone: its own steps.
-        gap, count = np.where(many > 1, coarse, fine), np.maximum(many, few)
-        found = np.where(shift % gap == 0, np.maximum(0, count - shift // gap), 0.0)
-        return found
-    whole, rest = np.divmod(shift, coarse)
-    same = np.maximum(0, few - rest) * np.maximum(0, many - whole)
-    next_one = np.maximum(0, few - coarse + rest) * np.maximum(0, many - whole - 1)
-    found = np.where(few < coarse, same + next_one, common)
-    return found

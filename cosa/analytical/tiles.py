@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from cosa.analytical.footprint import axes
 from cosa.model.layer import Dim, Layer, Tensor
 from cosa.model.schedule import Loop, ScheduleLevel
 
@@ -48,17 +49,6 @@ def strided_loops(innermost_first: tuple[ScheduleLevel, ...]) -> list[StridedLoo
                 found.append(StridedLoop(level, loop, stride.get(loop.dim, 1)))
                 stride[loop.dim] = stride.get(loop.dim, 1) * loop.bound
     return found[::-1]
-
-
-def axes(layer: Layer, tensor: Tensor) -> tuple[dict[Dim, int], ...]:
-    """For each axis of a tensor, the loops that walk it and how far one index of each goes."""
-    if tensor == "weights":
-        return {"G": 1}, {"K": 1}, {"C": 1}, {"R": 1}, {"S": 1}
-    if tensor == "outputs":
-        return {"N": 1}, {"G": 1}, {"K": 1}, {"P": 1}, {"Q": 1}
-    width: dict[Dim, int] = {"P": layer.stride_w, "R": layer.dilation_w}
-    height: dict[Dim, int] = {"Q": layer.stride_h, "S": layer.dilation_h}
-    return {"N": 1}, {"G": 1}, {"C": 1}, width, height
 
 
 class IndexSet:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import log2, prod
 
-from cosa.analytical.footprint import box_words, window_span
+from cosa.analytical.footprint import box_words, span
 from cosa.mip.factors import prime_factors
 from cosa.mip.objective import OBJECTIVES, Weights
 from cosa.mip.quantities import Axis, Rules, halo_level, log_stride, sliding_axes
@@ -86,7 +86,7 @@ class NestQuantities:
     def log_span(self, axis: Axis, level: int) -> float:
         """See `Quantities`."""
         outputs, taps = self.extent(axis.outputs, level), self.extent(axis.taps, level)
-        return log2(window_span(outputs, taps, axis.stride, axis.dilation))
+        return log2(span((axis.stride, axis.dilation), (outputs, taps)))
 
     def log_iterations(self, tensor: Tensor) -> float:
         """See `Quantities`; counted on the order that the nest has."""

@@ -16,11 +16,11 @@ from cosa.analytical.constants import Constants
 from cosa.analytical.network_machine import (
     CHAIN_EXPONENT,
     NetworkLoads,
-    busiest_link_share,
     floors,
     predicted,
     waits_for_tiles,
 )
+from cosa.analytical.routes import busiest_link_share
 from cosa.analytical.traffic import word_bits
 from cosa.mip.analytical_program import APART, AnalyticalProgram
 from cosa.mip.orders import Rule
@@ -70,7 +70,9 @@ class _Sums:
 
 
 class NetworkProgram(AnalyticalProgram):
-    """Loads of every nest of a layer on a mesh, under-estimated; `floor` and `cycles` count in `cycles_unit`.
+    """Loads of every nest of a layer on a mesh, under-estimated.
+
+    `floors`, the largest of them, `floor`, and the prediction, `cycles`, count in `cycles_unit`.
 
     Parameters
     ----------
@@ -138,7 +140,8 @@ class NetworkProgram(AnalyticalProgram):
         self._dram_bytes: Expression = 0.0
         loads = self._loads()
         self.floor = self.new_variable("continuous")
-        for load in floors(loads, self._waits, self.constants.dram_bytes_per_cycle).values():
+        self.floors = floors(loads, self._waits, self.constants.dram_bytes_per_cycle)
+        for load in self.floors.values():
             self.require(self.floor >= load)
         shared, late = self._shared()
         return predicted(self.floor, replace(loads, shared=shared, late=late), self.constants)

@@ -22,9 +22,10 @@ from __future__ import annotations
 from math import log2, prod
 from typing import Any, Literal
 
+from cosa.analytical.footprint import shared_on_axis, touched_on_axis
 from cosa.mip.quantities import Axis, Expression, sliding_axes
 from cosa.mip.space import Space
-from cosa.mip.spans import axis_span, log_touched, shared_positions, touched_positions
+from cosa.mip.spans import axis_span, log_touched
 from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Tensor
 
 GROUPS: dict[Tensor, tuple[Dim, ...]] = {"weights": ("P", "Q", "N"), "inputs": ("K",), "outputs": ("R", "S", "C")}
@@ -370,10 +371,11 @@ class Orders:
         span = axis_span(axis, outputs, taps)
         if self.rule == "timeloop":
             return max(1.0, span / (step * side_by_side))
-        words = touched_positions(axis, outputs, taps)
+        words = touched_on_axis(outputs, taps, axis.stride, axis.dilation)
         # With gaps a longer way may meet more of them again.
         ways = range(side_by_side, max(side_by_side, -(-span // step)) + 1)
-        new = min(words - shared_positions(axis, outputs, taps, way * step) for way in ways)
+        scales = axis.stride, axis.dilation
+        new = min(words - int(shared_on_axis(scales, pair, way * step)) for way in ways)
         # Energy is counted by Timeloop's boxes, whose strip may be less than the positions that are new in it.
         return words / min(new, step * side_by_side)
 

@@ -18,7 +18,6 @@ from cosa.analytical.published_machine import (
     REDUCTIONS,
     PublishedLoads,
     floors,
-    link_share,
     packet_flits,
     predicted,
     read_factor,
@@ -26,6 +25,7 @@ from cosa.analytical.published_machine import (
     require_published,
     resources,
 )
+from cosa.analytical.routes import any_link_share
 from cosa.analytical.traffic import word_bits
 from cosa.mip.analytical_program import AnalyticalProgram
 from cosa.mip.quantities import Expression
@@ -85,7 +85,7 @@ class PublishedProgram(AnalyticalProgram):
         for busy in resources(loads, reads).values():
             self.require(largest >= busy)
         least = read_factor(self.architecture, self.constants.least_cycles_per_dram_packet)
-        for certain in floors(loads, least, link_share(self.architecture)).values():
+        for certain in floors(loads, least, any_link_share(self.architecture.require_noc())).values():
             self.require(self.floor >= certain)
         return predicted(largest, loads, self.constants, reads)
 

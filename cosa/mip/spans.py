@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from cosa.analytical.footprint import window_span
+from cosa.analytical.footprint import span, touched_on_axis
 from cosa.mip.factors import divisors
 from cosa.mip.quantities import Axis, Expression
 from cosa.model.mapping_rules import KINDS
@@ -44,29 +43,16 @@ def log_touched(space: Space, axis: Axis, level: int) -> Expression:
     if outputs == 1:
         return space.log_extent((axis.taps,), level)
     table = space.extents(axis, level)
-    return sum(log2(touched_positions(axis, *pair)) * binary for pair, binary in table.items() if pair != (1, 1))
-
-
-def _positions(axis: Axis, outputs: int, taps: int) -> set[int]:
-    return {at * axis.stride + tap * axis.dilation for at in range(outputs) for tap in range(taps)}
-
-
-@cache
-def touched_positions(axis: Axis, outputs: int, taps: int) -> int:
-    """Different positions that so many outputs and taps touch."""
-    return len(_positions(axis, outputs, taps))
-
-
-@cache
-def shared_positions(axis: Axis, outputs: int, taps: int, shift: int) -> int:
-    """Positions touched that are touched again by the same outputs and taps so far on."""
-    here = _positions(axis, outputs, taps)
-    return sum(position + shift in here for position in here)
+    return sum(
+        log2(touched_on_axis(*pair, axis.stride, axis.dilation)) * binary
+        for pair, binary in table.items()
+        if pair != (1, 1)
+    )
 
 
 def axis_span(axis: Axis, outputs: int, taps: int) -> int:
     """Extent of the inputs along an axis for so many outputs and taps."""
-    return window_span(outputs, taps, axis.stride, axis.dilation)
+    return int(span((axis.stride, axis.dilation), (outputs, taps)))
 
 
 def extent_table(space: Space, axis: Axis, level: int, limit: int | None) -> ExtentTable:

@@ -1,7 +1,7 @@
-"""Dimension-order (X-Y) routes and multicast trees. Pure functions of the topology.
+"""Routes and multicast trees of a topology, by the rule of `cosa.analytical.routes`. Pure functions.
 
-A flit goes along its row until the column fits, then along the column, then out at the destination's port. A multicast
-tree is the union of the X-Y paths to its destinations (Matchlib HybridRouter with dimension-order tables).
+A flit goes hop by hop until it is at its destination's router, then out at the destination's port. A multicast tree is
+the union of the paths to its destinations (Matchlib HybridRouter with dimension-order tables).
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from cosa.analytical import routes
 from nocsim.mesh.topology import N_PORTS, Port, Topology
+
+_PORTS = {(0, -1): Port.NORTH, (1, 0): Port.EAST, (0, 1): Port.SOUTH, (-1, 0): Port.WEST}
+"""By which port a flit leaves a router for the next hop (columns, rows)."""
 
 ROUTER_CYCLES = 4
 """Cycles a flit needs from one router's input register to the next one's in a quiet mesh."""
@@ -22,11 +26,7 @@ def output_port(topology: Topology, router: int, dst: int) -> Port:
     column, row = topology.position(router)
     dst_router, dst_port = topology.attachment(dst)
     dst_column, dst_row = topology.position(dst_router)
-    if dst_column != column:
-        return Port.EAST if dst_column > column else Port.WEST
-    if dst_row != row:
-        return Port.SOUTH if dst_row > row else Port.NORTH
-    return dst_port
+    return _PORTS.get(routes.step(dst_column - column, dst_row - row), dst_port)
 
 
 def unicast_route(topology: Topology, src: int, dst: int) -> list[int]:
@@ -44,9 +44,8 @@ def unicast_route(topology: Topology, src: int, dst: int) -> list[int]:
 
 def hops(topology: Topology, src: int, dst: int) -> int:
     """Number of links between routers on the way from endpoint ``src`` to endpoint ``dst``."""
-    column, row = topology.position(topology.attachment(src)[0])
-    dst_column, dst_row = topology.position(topology.attachment(dst)[0])
-    return abs(column - dst_column) + abs(row - dst_row)
+    start, end = (topology.position(topology.attachment(endpoint)[0]) for endpoint in (src, dst))
+    return routes.hops(start, end)
 
 
 def zero_load_latency_cycles(topology: Topology, src: int, dst: int, n_flits: int = 1) -> int:
@@ -104,9 +103,9 @@ def unicast_link_table(topology: Topology) -> npt.NDArray[np.int64]:
     attachments = np.array([topology.attachment(e) for e in range(topology.n_endpoints)], dtype=np.int64)
     dst_row, dst_column = np.divmod(attachments[:, :1], topology.columns)
     row, column = np.divmod(np.arange(topology.n_routers, dtype=np.int64)[np.newaxis, :], topology.columns)
-    along_column = np.where(
-        dst_row > row, int(Port.SOUTH), np.where(dst_row < row, int(Port.NORTH), attachments[:, 1:])
-    )
-    port = np.where(dst_column > column, int(Port.EAST), np.where(dst_column < column, int(Port.WEST), along_column))
+    columns, rows = routes.step(dst_column - column, dst_row - row)
+    port = attachments[:, 1:]
+    for hop, towards in _PORTS.items():
+        port = np.where((columns == hop[0]) & (rows == hop[1]), int(towards), port)
     flat = output_link_table(topology).reshape(-1)
     return np.asarray(flat[np.arange(topology.n_routers, dtype=np.int64) * N_PORTS + port])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bound_mutants.analytical import PROGRAM
-from bound_mutants.machine import BATCH, LEAST, LOADS
+from bound_mutants.machine import BATCH, FORMULA, LEAST, LOADS
 from bound_mutants.network import NETWORK
 from bound_mutants.orders import LINKS, ORDERS, SPACE
 from bound_mutants.terms import Term
@@ -16,6 +16,7 @@ MUTANTS = {
     "links": LINKS,
     "space": SPACE,
     "network": NETWORK,
+    "formula": FORMULA,
     "floor": BATCH,
     "least": LEAST,
     "machine": LOADS,
@@ -23,6 +24,7 @@ MUTANTS = {
 
 _ROWS = "tests/cosa/test_bound_rows.py"
 _NETWORK_ROWS = "tests/cosa/test_bound_rows_network.py"
+_FLOOR_ROWS = "tests/nocsim/test_floor_rows.py"
 _MACHINE = "tests/cosa/test_analytical_loads.py"
 
 TESTS = {
@@ -31,7 +33,8 @@ TESTS = {
     "links": (_ROWS,),
     "space": (_ROWS,),
     "network": (_NETWORK_ROWS,),
-    "floor": ("tests/nocsim/test_floor_rows.py",),
+    "formula": (_FLOOR_ROWS,),
+    "floor": (_FLOOR_ROWS,),
     "least": (
         "tests/cosa/test_bound_least.py",
         "tests/cosa/test_opening.py::test_the_most_mac_units_are_those_of_all_ways",

@@ -4,26 +4,48 @@
 
 from __future__ import annotations
 
-from bound_mutants.terms import FILE_BATCH, FILE_LEAST, FILE_LOADS, Term, sums
+from bound_mutants.terms import FILE_BATCH, FILE_FORMULA, FILE_LEAST, FILE_LOADS, Term, sums
 
-BATCH = (
+FORMULA = (
     *sums(
-        FILE_BATCH,
+        FILE_FORMULA,
         (
-            "loads.start + loads.compute + loads.tail,",
-            "loads.dram_out + waits * step + loads.tail,",
-            "loads.weights + waits * loads.last_weights + loads.tail,",
-            "loads.link + waits * step + loads.tail,",
+            "loads.compute + loads.start + loads.tail,",
+            "loads.dram_out + waits * loads.step + loads.tail,",
+            "loads.link + waits * loads.step + loads.tail,",
             "loads.gb_out + loads.first_in,",
             "loads.gb_in + loads.last_out,",
             "loads.dram_in + loads.before_writes,",
             "loads.pe_in + loads.tail,",
+            "loads.weights + waits * loads.last_weights + loads.tail,",
         ),
     ),
-    Term(FILE_BATCH, "amount", "<<loads.gb_out - loads.prefetched + loads.start>>,"),
-    Term(FILE_BATCH, "amount", "loads.gb_out - <<loads.prefetched>> + loads.start,"),
-    Term(FILE_BATCH, "amount", "loads.gb_out - loads.prefetched + <<loads.start>>,"),
-    Term(FILE_BATCH, "amount", "candidates.append(<<loads.dram_bytes / dram_bytes_per_cycle>>)"),
+    Term(FILE_FORMULA, "amount", "= <<loads.gb_out - loads.prefetched + loads.start>>\n"),
+    Term(FILE_FORMULA, "amount", "= loads.gb_out - <<loads.prefetched>> + loads.start\n"),
+    Term(FILE_FORMULA, "amount", "= loads.gb_out - loads.prefetched + <<loads.start>>\n"),
+    Term(FILE_FORMULA, "amount", "= <<loads.dram_bytes / dram_bytes_per_cycle>>"),
+    *(
+        Term(FILE_FORMULA, "amount", f'"{name}": <<{term}>>,')
+        for name, term in {
+            "floor": "floor",
+            "compute": "loads.compute",
+            "dram_out": "loads.dram_out",
+            "dram_in": "loads.dram_in",
+            "to_pes": "loads.to_pes",
+            "reloads": "loads.partial",
+            "reductions": "loads.chain",
+            "shared": "loads.shared",
+            "late": "loads.late",
+            "first_in": "loads.first_in",
+            "last_out": "loads.last_out",
+            "cycles_per_step": "loads.steps",
+        }.items()
+    ),
+    Term("cosa/analytical/routes.py", "amount", "return <<(noc.pe_columns - 1) / noc.pe_columns>> if column"),
+)
+"""Floors and prediction of a run, of mappings and in the program."""
+
+BATCH = (
     Term(FILE_BATCH, "amount", "compute = <<shape.compute>> + steps * self.architecture.pe.pipeline_latency_cycles"),
     Term(
         FILE_BATCH,
@@ -103,7 +125,7 @@ BATCH = (
     ),
     Term(FILE_BATCH, "amount", """last_weights=<<compute / steps_of["weights"]>>,"""),
     Term("cosa/analytical/shapes.py", "amount", "found = found * (1 - <<again / (sides[0] * sides[1])>>)"),
-    Term("cosa/analytical/shapes.py", "other", "mixed = both & (<<(beside > 1)>> |", {"never": "False & (beside > 1)"}),
+    Term("cosa/analytical/shapes.py", "other", "mixed = both & <<(beside > 1)>>", {"never": "False & (beside > 1)"}),
 )
 
 LEAST = (
@@ -130,7 +152,6 @@ LEAST = (
         "<<layer.macs / below>> * vector_access_energy_pj(architecture, inner)",
     ),
     Term(FILE_LEAST, "other", "or <<tensor not in keeping.always[inner]>>:", {"always": "False"}),
-    Term(FILE_LEAST, "other", 'return <<{>>"latency": cycles, ', {}),
     Term(FILE_LEAST, "amount", "if <<product * outside>> <= most:", only=("/ 1.2",)),
     Term(FILE_LEAST, "amount", "if <<product * inner>> > most:", only=("/ 1.2",)),
 )

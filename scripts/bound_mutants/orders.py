@@ -155,7 +155,7 @@ ORDERS = (
         "return max(1.0, span / (step<< * side_by_side>>))",
         {"one alone": ""},
     ),
-    Term(FILE_ORDERS, "amount", "words = <<touched_positions(axis, outputs, taps)>>", only=BOTH),
+    Term(FILE_ORDERS, "amount", "words = <<touched_on_axis(outputs, taps, axis.stride, axis.dilation)>>", only=BOTH),
     Term(
         FILE_ORDERS,
         "other",

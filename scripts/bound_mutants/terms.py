@@ -66,6 +66,7 @@ FILE_SPACE = "cosa/mip/space.py"
 FILE_NETWORK = "cosa/mip/network_program.py"
 FILE_PE = "cosa/mip/pe_words.py"
 FILE_BATCH = "cosa/analytical/network_batch.py"
+FILE_FORMULA = "cosa/analytical/network_machine.py"
 FILE_LEAST = "cosa/mappers/least.py"
 FILE_LOADS = "cosa/analytical/loads.py"
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
+from cosa.analytical.network_machine import floors, waits_for_tiles
 from cosa.mappers.figures import NetworkModel, fix_counts, free_counts
 from cosa.mappers.neighbours import MappingPoint
 from cosa.mip.analytical_program import AnalyticalProgram
@@ -246,6 +247,21 @@ class Meshed:
             floor = min(floor, float(self.judge.floor_cycles(loads, rate).min()))
             cycles = min(cycles, float(self.judge.predicted_cycles(loads, self.constants).min()))
         return floor, cycles
+
+    def floors(self, point: MappingPoint) -> Iterator[tuple[str, float, float]]:
+        """Each floor by name: the least of a tiling's nests, and the least that the program has."""
+        waits, rate = waits_for_tiles(self.architecture), self.constants.dram_bytes_per_cycle
+        found: dict[str, float] = {}
+        for points in self.model.neighbourhood.every_nest(point):
+            loads = self.judge.loads(self.model.neighbourhood.batch(points))
+            for name, cycles in floors(loads, waits, rate).items():
+                found[name] = min(found.get(name, np.inf), float(np.min(cycles)))
+        fix_counts(self.program, point)
+        for name, expression in self.program.floors.items():
+            number = isinstance(expression, int | float)
+            says = float(expression) * 1000.0 if number else least(self.program, expression, 1000.0)
+            assert says is not None
+            yield name, found[name], says
 
     def says(self, point: MappingPoint) -> tuple[float | None, float | None]:
         """The least floor and the least predicted cycles that the program has for a tiling."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosa.analytical.footprint import window_span
+from cosa.analytical.footprint import span
 from cosa.mappers.nests import build_nest
 from cosa.mip.aggregated import Program
 from cosa.mip.factors import divisors, prime_factors
@@ -72,8 +72,8 @@ def test_tiles_of_the_program_are_the_true_boxes(name):
         assert value(program.log_tile("inputs", level)) == pytest.approx(numbers.log_tile("inputs", level), abs=1e-6)
         for axis in sliding_axes(LAYERS[name]):
             outputs, taps = factors.extent(axis.outputs, level), factors.extent(axis.taps, level)
-            span = window_span(outputs, taps, axis.stride, axis.dilation)
-            assert value(program.log_span(axis, level)) == pytest.approx(log2(span), abs=1e-6)
+            length = span((axis.stride, axis.dilation), (outputs, taps))
+            assert value(program.log_span(axis, level)) == pytest.approx(log2(length), abs=1e-6)
 
 
 def test_published_optimum_is_exact_on_layers_without_windows():

@@ -7,11 +7,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosa.analytical.footprint import box_words, touched_on_axis, touched_words, window_span
+from cosa.analytical.footprint import box_words, shared_on_axis, span, touched_on_axis, touched_words
 from cosa.common.errors import InputError
 from cosa.model.layer import DIMS, MAX_BOUND, MAX_MACS, RELEVANT, TENSORS, Layer
 
@@ -109,7 +110,19 @@ def test_other_kinds_are_refused() -> None:
 def test_touched_on_axis_against_enumeration(outputs: int, taps: int, stride: int, dilation: int) -> None:
     touched = {p * stride + r * dilation for p in range(outputs) for r in range(taps)}
     assert touched_on_axis(outputs, taps, stride, dilation) == len(touched)
-    assert window_span(outputs, taps, stride, dilation) == max(touched) - min(touched) + 1
+    assert span((stride, dilation), (outputs, taps)) == max(touched) - min(touched) + 1
+
+
+@given(outputs=st.integers(1, 12), taps=st.integers(1, 12), stride=small, dilation=small, shift=st.integers(0, 60))
+def test_shared_on_axis_against_enumeration(outputs: int, taps: int, stride: int, dilation: int, shift: int) -> None:
+    scales, extents = (stride, dilation), (outputs, taps)
+    touched = {p * stride + r * dilation for p in range(outputs) for r in range(taps)}
+    shared = sum(index + shift in touched for index in touched)
+    assert shared_on_axis(scales, extents, shift) == shared
+    several = shared_on_axis(scales, tuple(np.full(3, extent, float) for extent in extents), np.full(3, float(shift)))
+    assert several.tolist() == [shared] * 3
+    alone = {p * stride for p in range(outputs)}
+    assert shared_on_axis((stride,), (outputs,), shift) == sum(index + shift in alone for index in alone)
 
 
 @given(

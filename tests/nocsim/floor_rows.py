@@ -1,10 +1,11 @@
-"""The rows of the floor of a run, from its transfers one by one: what the closed form of many mappings must equal."""
+"""The rows of a run's floor, and its prediction, from its transfers one by one: what the closed form must equal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
 
+from cosa.analytical.constants import Constants
 from cosa.analytical.loads import Transfer, flits, transfers
 from cosa.analytical.routes import endpoint, pe_endpoint
 from cosa.analytical.traffic import Residency, Traffic, bytes_of
@@ -13,7 +14,7 @@ from cosa.model.schedule import Schedule
 
 
 class Rows:
-    """The candidates of `NetworkEvaluator.floor_cycles` by name, in cycles, for one schedule."""
+    """The floors of a run by name, in cycles, and what it is predicted to take."""
 
     def __init__(self, schedule: Schedule, dram_bytes_per_cycle: float | None = None) -> None:
         traffic = Traffic(schedule.layer, schedule.architecture, schedule.nest)
@@ -32,6 +33,38 @@ class Rows:
     def cycles(self) -> float:
         """The largest."""
         return max(self.rows.values())
+
+    def predicted(self, constants: Constants) -> float:
+        """The fitted sum, with `constants` and this floor."""
+        at_buffer, at_dram = len(self.buffer), len(self.dram)
+        to_pes = [item for item in self.items if item.kind == "fill" and item.destinations != (self.buffer,)]
+        again = self._sum(item for item in self.items if item.kind == "reload" and item.destinations != (self.buffer,))
+        outputs, weights = self.traffic.pe["outputs"], self.traffic.pe["weights"]
+        from_dram = self._sum(item for item in to_pes if (item.tensor, item.source) == ("weights", self.dram)) / at_dram
+        from_buffer = self._sum(item for item in to_pes if item.source == self.buffer) / at_buffer
+        goes = moves(weights)
+        buffered = self.traffic.on_chip["inputs"]
+        late = goes >= 2 and bool(buffered) and moves(buffered[0]) >= 2 * goes
+        _, sharing = self.traffic.placement.groups(outputs.tile)[0]
+        far = self.traffic.on_chip["outputs"]
+        parts = {
+            "floor": self.cycles,
+            "compute": self.compute,
+            "dram_out": self._sum(item for item in self.items if item.source == self.dram) / at_dram,
+            "dram_in": self._sum(item for item in self.items if item.destinations == (self.dram,)) / at_dram,
+            "to_pes": (self._sum(to_pes) + again) / max(at_buffer, at_dram),
+            "reloads": again,
+            "reductions": outputs.visits * self._of(outputs, False) * (len(sharing) ** 0.65 if len(sharing) > 1 else 0),
+            "shared": min(from_dram, from_buffer),
+            "late": from_dram if late else 0.0,
+            "first_in": self._filling()[1],
+            "last_out": self._of(far[0]) / min(at_buffer, at_dram) if far else 0.0,
+            "cycles_per_step": self.traffic.steps,
+        }
+        assert set(parts) == {name for name, value in Constants() if isinstance(value, float)} - {
+            "dram_bytes_per_cycle"
+        }
+        return float(sum(getattr(constants, name) * part for name, part in parts.items()))
 
     @property
     def binding(self) -> str | None:

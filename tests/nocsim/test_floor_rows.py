@@ -14,6 +14,7 @@ from cosa.analytical.batch import MappingBatch
 from cosa.analytical.network_batch import NetworkEvaluator
 from cosa.model.layer import Layer
 from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
+from nocsim.experiments.calibrate import random_constants
 from tests.cosa.bound_cases import LETTERS, sizes
 from tests.nocsim.floor_rows import Rows
 from tests.nocsim.nests import architecture, random_schedule
@@ -102,6 +103,9 @@ EXACT = {
     "sums of PEs back from the buffer": Hand(
         "P4 C32 K32", ("", "C4 K2x K2y", "P4", "C8x K8x"), fanouts=(64, 1), pe_levels=("io", "w")
     ),
+    "many sums of PEs back from the buffer": Hand(
+        "P4 C128 K32", ("", "C16 K2x K2y", "P4", "C8x K8x"), fanouts=(64, 1), pe_levels=("io", "w")
+    ),
     "sums of PEs from a buffer that is changed": Hand("P4 C32 K32", ("C4", "P4 K2x K2y", "C8x K8x"), fanouts=(64,)),
     "sums of the buffer, few": Hand("P4 C16 K32", ("C2 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
     "sums of the buffer, many": Hand("P4 C32 K32", ("C4 P4", "K2x K2y", "C8x K8x"), fanouts=(64,)),
@@ -156,6 +160,17 @@ def test_the_floor_is_the_largest_row_of_its_transfers() -> None:
         assert floor_cycles(by_hand(name)) == pytest.approx(rows.cycles, rel=1e-9), (name, rows.rows)
         bound_by[rows.binding] += 1
     assert set(bound_by) == {None, *Rows(by_hand("weights"), 1.0).rows}, bound_by
+
+
+def test_the_prediction_is_the_sum_over_its_transfers() -> None:
+    """With weights drawn, so that each term counts; every term is there in some schedule."""
+    for name in (*range(150), *HANDS):
+        schedule, rate = (by_hand(name), None) if isinstance(name, str) else drawn(name)
+        constants = random_constants(random.Random(str(name))).with_(dram_bytes_per_cycle=rate)
+        evaluator = NetworkEvaluator(schedule.layer, schedule.architecture)
+        loads = evaluator.loads(MappingBatch.of([schedule.nest]))
+        found = evaluator.predicted_cycles(loads, constants)[0]
+        assert found == pytest.approx(Rows(schedule, rate).predicted(constants), rel=1e-9), name
 
 
 @pytest.mark.slow
