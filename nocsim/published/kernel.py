@@ -12,7 +12,7 @@ from typing import Any
 from cosa.common.compile_cache import compiled, compiled_helper
 from dram import queues_kernel as queues
 from dram.policies.dramsim2 import kernel as memory
-from dram.policies.dramsim2.commands_kernel import State
+from dram.policies.dramsim2.command_kernel import State
 from nocsim.mesh import kernel as k
 
 Ints = k.Int64s

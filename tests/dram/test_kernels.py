@@ -17,7 +17,7 @@ from dram import policy
 from dram.config import DramConfig
 from dram.devices import load_device
 from dram.policies import packaged
-from dram.policies.dramsim2 import commands_kernel as dramsim2_kernel
+from dram.policies.dramsim2 import command_kernel as dramsim2_kernel
 from dram.policies.dramsim3 import kernel as dramsim3_kernel
 from dram.policies.frfcfs import FrfcfsController
 from dram.policies.frfcfs import kernel as frfcfs_kernel

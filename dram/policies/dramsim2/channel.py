@@ -7,7 +7,7 @@ from dram import queues_kernel as q
 from dram.channel import Channel, ChannelOptions
 from dram.config import DramConfig
 from dram.policies.dramsim2 import Dramsim2Controller
-from dram.policies.dramsim2 import commands_kernel as c
+from dram.policies.dramsim2 import command_kernel as c
 from dram.policies.dramsim2 import kernel as k
 from dram.queues_kernel import Ints
 

@@ -9,8 +9,8 @@ over: a step in which nothing happened returns the least time stamp it compared 
 from cosa.common.compile_cache import compiled, compiled_helper, inlined_helper
 from dram import banks_kernel as b
 from dram import queues_kernel as q
-from dram.policies.dramsim2 import commands_kernel as c
-from dram.policies.dramsim2.commands_kernel import State
+from dram.policies.dramsim2 import command_kernel as c
+from dram.policies.dramsim2.command_kernel import State
 from dram.queues_kernel import NEVER, Ints
 
 
