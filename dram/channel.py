@@ -84,6 +84,7 @@ class Channel(ABC):
         self._cycle = 0
         self._tails = [0, 0]
         self._accounted = 0
+        self._state: Any = None
 
     def _parameters(self, own: dict[int, int], size: int, requests_per_clock: int) -> Ints:
         """The read-only vector of the kernel: what all policies have, and the policy's own."""
@@ -185,7 +186,7 @@ class Channel(ABC):
         if used + count > capacity // 2:
             larger = np.zeros((2, 1 << (2 * (used + count)).bit_length(), qk.STAGED_FIELDS), np.int64)
             larger[:, :capacity] = self.staged
-            self.staged = larger
+            self._grow("staged", larger)
         self.staged[lane, :used] = self.staged[lane, head:tail].copy()
         self.io[qk.STAGED_HEAD + 2 * lane] = 0
         self.io[qk.STAGED_TAIL + 2 * lane] = used
@@ -199,22 +200,29 @@ class Channel(ABC):
             head, tail = int(self.io[qk.FLIGHT_HEAD + 2 * ring]), int(self.io[qk.FLIGHT_TAIL + 2 * ring])
             positions = np.arange(head, tail)
             larger[ring, positions & (larger.shape[1] - 1)] = self.flight[ring, positions & old_mask]
-        self.flight = larger
+        self._grow("flight", larger)
 
     def _grow_request_log(self, count: int) -> None:
         larger = np.full((2 * (self.submitted + count), qk.REQUEST_FIELDS), -1, np.int64)
         larger[: self.submitted] = self.request_log[: self.submitted]
-        self.request_log = larger
+        self._grow("request_log", larger)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def _run(self, until_edge: int) -> int:
         """Run the kernel; returns WAKE, which lies before ``until_edge`` only if the command log is full."""
-        return int(self.kernel.run(until_edge, *self._arrays(self)))
+        return int(self.kernel.run(until_edge, *(self._state or self.kernel_state())))
 
     def kernel_state(self) -> Any:
         """The kernel's `State`, for a compiled loop that steps it itself; valid until an array grows."""
-        return self.kernel.State(*self._arrays(self))
+        if self._state is None:  # kept: gathering the arrays anew makes a call that does little a third longer
+            self._state = self.kernel.State(*self._arrays(self))
+        return self._state
+
+    def _grow(self, name: str, larger: Ints) -> None:
+        """Put a larger array in the place of one of the kernel's: the only way to replace one."""
+        setattr(self, name, larger)
+        self._state = None
 
     def kernel_ran(self, count: int) -> None:
         """Take over what such a loop has left, and make room for ``count`` more requests."""
@@ -301,7 +309,7 @@ class Channel(ABC):
         if self._logging or 2 * int(self.io[qk.COMMANDS]) > len(self.command_log):
             larger = np.zeros((2 * len(self.command_log), qk.LOG_FIELDS), np.int64)
             larger[: len(self.command_log)] = self.command_log
-            self.command_log = larger
+            self._grow("command_log", larger)
 
     def run_to(self, cycle: int) -> None:
         """Run every DRAM edge that lies in a core cycle before ``cycle``."""

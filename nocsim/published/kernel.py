@@ -12,6 +12,7 @@ from typing import Any
 from cosa.common.compile_cache import compiled, compiled_helper
 from dram import queues_kernel as queues
 from dram.policies.dramsim2 import kernel as memory
+from dram.policies.dramsim2.command_kernel import State
 from nocsim.mesh import kernel as k
 
 Ints = k.Int64s
@@ -298,7 +299,7 @@ def _sent(state: Ints, transactions: Ints, actors: Ints, place: int, cycle: int)
 
 
 @compiled_helper
-def _clock_dram(state: Ints, events: Ints, done: Ints, dram: memory.State, cycle: int) -> None:
+def _clock_dram(state: Ints, events: Ints, done: Ints, dram: State, cycle: int) -> None:
     """Clock the DRAM after the turns of a cycle, then take one event out.
 
     Its completions enter the queue with the time stamp cycle - 2, requests have entered with the cycle; the *newest*
@@ -347,9 +348,7 @@ def _dram_cycle(state: Ints, cycle: int, min_latency: int, io: Ints) -> int:
 
 
 @compiled_helper
-def _has_room(
-    state: Ints, actors: Ints, events: Ints, queued: Ints, head: Ints, slot: Ints, dram: memory.State
-) -> bool:
+def _has_room(state: Ints, actors: Ints, events: Ints, queued: Ints, head: Ints, slot: Ints, dram: State) -> bool:
     """Whether nothing can run out of space in the next cycle."""
     if head[k.N_SLOTS_USED] + actors.shape[0] > slot.size >> k.SLOT_SHIFT:
         return False
@@ -367,7 +366,7 @@ def _has_room(
 @compiled
 def run_replay(
     state: Ints, transactions: Ints, edges: Ints, destinations: Ints, actors: Ints, ready: Ints, queued: Ints,
-    events: Ints, done: Ints, min_latency: int, until: int, mesh: Arrays, dram: memory.State,
+    events: Ints, done: Ints, min_latency: int, until: int, mesh: Arrays, dram: State,
 ) -> int:  # fmt: skip
     """Run a replay up to cycle `until`, or until it is over or needs something; returns why.
 

@@ -10,7 +10,7 @@ from dram import queues_kernel as qk
 from dram.config import DramConfig
 from dram.devices import load_device
 from dram.errors import DramConfigError, DramOrderError
-from dram.policies.dramsim2 import kernel as d2
+from dram.policies.dramsim2 import command_kernel as d2
 from dram.policies.dramsim2.channel import Dramsim2Channel
 from dram.policies.dramsim3 import kernel as d3
 from dram.policies.dramsim3.channel import Dramsim3Channel

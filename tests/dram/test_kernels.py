@@ -17,7 +17,7 @@ from dram import policy
 from dram.config import DramConfig
 from dram.devices import load_device
 from dram.policies import packaged
-from dram.policies.dramsim2 import kernel as dramsim2_kernel
+from dram.policies.dramsim2 import command_kernel as dramsim2_kernel
 from dram.policies.dramsim3 import kernel as dramsim3_kernel
 from dram.policies.frfcfs import FrfcfsController
 from dram.policies.frfcfs import kernel as frfcfs_kernel
@@ -84,6 +84,23 @@ def test_a_policy_that_is_gone_is_refused() -> None:
     device = load_device("ddr4_2400_x8").model_dump(mode="json")
     with pytest.raises(ValueError, match="last_come"):
         DramConfig.model_validate(device | {"controller": {"policy": "last_come"}})
+
+
+@pytest.mark.parametrize("name", packaged())
+def test_a_kernel_gets_the_arrays_that_have_grown(name: str) -> None:
+    device = load_device("ddr2_667_x8" if name == "dramsim2" else "ddr4_2400_x8")
+    system = DramSystem(device.with_changes(controller={"policy": name}), logging=True)
+    (channel,) = system.channels
+    fields = channel.kernel.State._fields
+    at_first = channel.kernel_state()
+    count = 5000
+    number = np.arange(count)
+    system.submit_many(number, number % 3 == 0, number * 8256, number)
+    assert len(system.advance(1_000_000)) == count
+    state = channel.kernel_state()
+    assert all(getattr(state, field) is getattr(channel, field) for field in fields)
+    grown = {field for field in fields if getattr(state, field) is not getattr(at_first, field)}
+    assert grown >= {"staged", "flight", "request_log", "command_log"}
 
 
 def test_importing_compiles_nothing() -> None:

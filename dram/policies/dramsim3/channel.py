@@ -65,7 +65,7 @@ class Dramsim3Channel(TimedChannel):
         super()._reserve_flight(count)
         larger = np.zeros((self.flight.shape[1] + self._posted, k.SLOT_FIELDS), np.int64)
         larger[: len(self.slots)] = self.slots
-        self.slots = larger
+        self._grow("slots", larger)
 
     def room(self, op: int, address: int) -> bool:
         """Whether the controller could take this request at the next DRAM edge, after those already staged."""
