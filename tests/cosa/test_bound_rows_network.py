@@ -351,3 +351,13 @@ def test_no_nest_takes_less_than_the_program_says(first: int) -> None:
             assert says_floor is not None and says_cycles is not None, (seed, point)
             assert says_floor <= floor + 1e-2, (seed, point)
             assert says_cycles <= cycles + 1e-2, (seed, point)
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(at, marks=pytest.mark.slow) for at in range(5, 205, 20))])
+def test_no_load_of_a_nest_is_less_than_the_program_says(first: int) -> None:
+    """One by one: in the sums a load too large could hide behind one that is too small."""
+    for seed in range(first, first + (20 if first else 5)):
+        view = meshed(seed)
+        for _, point in zip(range(2), view.tilings(random.Random(seed), 1500), strict=False):
+            for load, judged, says in view.loads(point):
+                assert says <= judged + 1e-2, (seed, load, point)
