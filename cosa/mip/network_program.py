@@ -72,7 +72,7 @@ class _Sums:
 class NetworkProgram(AnalyticalProgram):
     """Loads of every nest of a layer on a mesh, under-estimated.
 
-    `floors`, the largest of them, `floor`, and the prediction, `cycles`, count in `cycles_unit`.
+    `loads`, `floors`, the largest of them, `floor`, and the prediction, `cycles`, count in `cycles_unit`.
 
     Parameters
     ----------
@@ -144,7 +144,8 @@ class NetworkProgram(AnalyticalProgram):
         for load in self.floors.values():
             self.require(self.floor >= load)
         shared, late = self._shared()
-        return predicted(self.floor, replace(loads, shared=shared, late=late), self.constants)
+        self.loads = replace(loads, shared=shared, late=late)
+        return predicted(self.floor, self.loads, self.constants)
 
     def _loads(self) -> NetworkLoads:
         """Loads from below; what is taken off one (`prefetched`) from above. `shared` and `late` are left at 0."""

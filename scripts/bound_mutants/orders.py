@@ -47,6 +47,7 @@ ORDERS = (
         "other",
         "space.require(skipped <= self.modes[level, tensor]<< + self.clear(level, RELEVANT[tensor])>>)",
         {"dropped": ""},
+        alike={"dropped": "a level with loops of one group alone has that mode for nothing: no other has loops there"},
     ),
     Term(FILE_ORDERS, "gate", "<<space.require(skipped <= self.clear(inner, RELEVANT[tensor]))>>"),
     Term(FILE_ORDERS, "gate", "<<space.require(skipped <= given)>>"),

@@ -16,10 +16,11 @@ import numpy as np
 
 from cosa.analytical.constants import Constants
 from cosa.analytical.network_batch import NetworkEvaluator
-from cosa.analytical.network_machine import floors, waits_for_tiles
+from cosa.analytical.network_machine import NetworkLoads, floors, waits_for_tiles
 from cosa.mappers.figures import NetworkModel, fix_counts, free_counts
 from cosa.mappers.neighbours import MappingPoint
 from cosa.mip.analytical_program import AnalyticalProgram
+from cosa.mip.powers import has_variables
 from cosa.mip.solver import solve
 from cosa.model.arch import Architecture
 from cosa.model.constraints import Constraints
@@ -162,6 +163,8 @@ def least(program: Any, expression: Any, unit: float) -> float | None:
     """The least value of an expression of a program, its powers exact; None where there is no solution."""
     from pyomo.core import Objective
 
+    if not has_variables(expression):
+        return float(expression) * unit
     if program.model.component("objective") is not None:
         program.model.del_component("objective")
     program.model.objective = Objective(expr=expression)
@@ -258,10 +261,31 @@ class Meshed:
                 found[name] = min(found.get(name, np.inf), float(np.min(cycles)))
         fix_counts(self.program, point)
         for name, expression in self.program.floors.items():
-            number = isinstance(expression, int | float)
-            says = float(expression) * 1000.0 if number else least(self.program, expression, 1000.0)
+            says = least(self.program, expression, 1000.0)
             assert says is not None
             yield name, found[name], says
+
+    def loads(self, point: MappingPoint) -> Iterator[tuple[str, float, float]]:
+        """Each load by name: the least of a tiling's nests, and the least that the program has.
+
+        What the buffer has sent before PEs begin is taken off what it sends, here as in the formula.
+        """
+        found: dict[str, float] = {}
+        for points in self.model.neighbourhood.every_nest(point):
+            loads = self.judge.loads(self.model.neighbourhood.batch(points))
+            for name, amount in self._amounts(loads).items():
+                found[name] = min(found.get(name, np.inf), float(np.min(amount)))
+        fix_counts(self.program, point)
+        for name, amount in self._amounts(self.program.loads).items():
+            says = least(self.program, amount, 1000.0)
+            assert says is not None
+            yield name, found[name], says
+
+    @staticmethod
+    def _amounts(loads: NetworkLoads) -> dict[str, Any]:
+        amounts = dict(vars(loads))
+        prefetched = amounts.pop("prefetched")
+        return amounts if prefetched is None else amounts | {"gb_out - prefetched": loads.gb_out - prefetched}
 
     def says(self, point: MappingPoint) -> tuple[float | None, float | None]:
         """The least floor and the least predicted cycles that the program has for a tiling."""

@@ -158,6 +158,60 @@ def test_tiles_that_fit_are_allowed_and_no_larger_ones(keeps: str) -> None:
         assert (chosen.says(Tiles.of(f"K{bound}", "", keeps=["o", "wio"]))[1] is not None) == (bound == largest)
 
 
+def keeps_one(tensor: str, **more: Any) -> dict[str, Any]:
+    """A level with room for tiles of one tensor, whose accesses cost 1 pJ unless stated."""
+    return level(tensor, 100, **{"pj": 1.0} | more)
+
+
+ORDERS: dict[str, tuple[str, tuple[dict[str, Any], ...], str, Tiles, float]] = {
+    "a window does not slide around a loop stated inside": (
+        "P4 R3 C2",
+        (keeps_one("i"), level()),
+        "C",
+        Tiles.of("P2 R3", "P2 C2"),
+        1.0,
+    ),
+    "weights do not stay around a loop stated inside": (
+        "P4 C2",
+        (keeps_one("w"), level()),
+        "C",
+        Tiles.of("", "P4 C2"),
+        1.0,
+    ),
+    "weights stay where the loop stated inside is not there": (
+        "P4 C2",
+        (keeps_one("w"), level()),
+        "C",
+        Tiles.of("C2", "P4"),
+        1.0,
+    ),
+    "of a level's loops one slides windows, for all levels further in": (
+        "P4 R4 Q2 S2",
+        (keeps_one("i"), keeps_one("i", pj=4.0, fanout=4), level()),
+        "",
+        Tiles.of("P2 S2", "/ R4", "P2 Q2"),
+        0.698,
+    ),
+    "a window does not come back inside a loop that moves it": (
+        "P3 R3 K2",
+        (keeps_one("i"), keeps_one("i", pj=0.0), level()),
+        "",
+        Tiles.of("", "P3", "R3 K2"),
+        1.0,
+    ),
+}
+"""Layer, levels, the order stated for the outermost one, a tiling, and what the program has of its least energy."""
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_what_orders_allow(name: str) -> None:
+    layer, levels, order, tiles, share = ORDERS[name]
+    stated = {"kind": "constraints", "orders": [{"level": f"L{len(levels) - 1}", "order": list(order)}]}
+    seen = Analytical(sizes(layer), machine(*levels), constraints=stated if order else None).look(tiles)
+    assert seen.program_energy_pj is not None
+    assert share * seen.energy_pj - 1e-6 <= seen.program_energy_pj <= seen.energy_pj + 1e-6
+
+
 def test_fan_outs_limits_and_rules_are_kept_to_and_no_more() -> None:
     def allowed(bound: int, **more: Any) -> bool:
         view = Analytical(sizes(f"K{bound} C2"), machine(level(words=99), level(fanout=6), **more), **constrained)
@@ -165,6 +219,9 @@ def test_fan_outs_limits_and_rules_are_kept_to_and_no_more() -> None:
 
     constrained: dict[str, Any] = {}
     assert allowed(6) and not allowed(7)
+    # Loops that are within the fan-out alone, together beyond it.
+    full = Analytical(sizes("K4 C2"), machine(level(words=99), level(fanout=7)))
+    assert full.says(Tiles.of("", "C2 / K4"))[1] is not None and full.says(Tiles.of("", "/ K4 C2"))[1] is None
     limits = [{"name": "few", "most": 5, "over": [{"level": "L1", "kind": "spatial"}]}]
     assert allowed(5, limits=limits) and not allowed(6, limits=limits)
     for statement, bound, fine in (

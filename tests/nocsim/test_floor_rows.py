@@ -120,6 +120,26 @@ EXACT = {
     "a window in a PE that spreads something else": Hand(
         "P16 R3 C8 K4", ("P4 C8", "", "K4x", "P4 R3"), fanouts=(1, 4), pe_levels=("wio", "wo"), buffer_keeps="o"
     ),
+    "a window of few steps": Hand("P8 R3 C16 K64", ("P4", "K4x K2y", "P2 R3 C16x K8x"), fanouts=(128,), mesh="4x2"),
+    "a wide window of two steps": Hand("P2 R32 C16 K64", ("P2", "K4x K2y", "R32 C16x K8x"), fanouts=(128,), mesh="4x2"),
+    "a window of two loops": Hand(
+        "P8 R3 C16 K64", ("P2", "P2 K4x K2y", "P2 R3 C16x K8x"), fanouts=(128,), buffer_keeps="o", mesh="4x2"
+    ),
+    "a window that channels interrupt": Hand(
+        "P16 R3 C32 K64", ("P4", "C2 P2 K4x K2y", "P2 R3 C16x K8x"), fanouts=(128,), buffer_keeps="o", mesh="4x2"
+    ),
+    "taps inside while outputs stay": Hand(
+        "P8 R4 C32 K64", ("", "P4 C2 R2 K4x K2y", "P2 R2 C16x K8x"), fanouts=(128,), buffer_keeps="w", mesh="4x2"
+    ),
+    "taps side by side between gaps": Hand(
+        "P2 R6 K2", ("", "R2 R3x", "P2 K2"), fanouts=(1,), buffer_keeps="o", mesh="3x1", stride_w=3
+    ),
+    "much to compute with the last weights": Hand(
+        "P64 R3 K4", ("K2", "K2x", "P64 R3"), fanouts=(1,), buffer_keeps="o", mesh="2x1"
+    ),
+    "much to compute before the first outputs": Hand(
+        "P2 C64 K4", ("P2 K2", "K2x", "C64"), fanouts=(1,), buffer_keeps="o", mesh="2x1"
+    ),
 }
 """Schedules of which the program says all, or more than of others."""
 
