@@ -9,12 +9,13 @@ marked (`status`), for the single evaluation with its Python integers to take.
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, gcd
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from cosa.analytical.footprint import coinciding
 from cosa.common.compile_cache import compiled_helper, compiled_with_arrays, helper_with_arrays, inlined_helper
 
 Array = npt.NDArray[Any]
@@ -26,6 +27,8 @@ ENTRIES = 64
 OUTPUTS = 2
 ROW_BY_ROW = 2
 DONE, TOO_LARGE = 0, 1
+
+_coinciding = compiled_helper(coinciding)
 
 
 @compiled_helper
@@ -64,24 +67,6 @@ def _add_size(sizes: Array, numbers: Array, count: int, size: int, number: int) 
 
 
 @compiled_helper
-def _common(a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return a
-
-
-@compiled_helper
-def _chains(first: int, second: int, step_first: int, step_second: int, length: int) -> int:
-    """Chains of exactly so many pairs among first x second pairs (see `group_sizes`)."""
-    common = _common(step_first, step_second)
-    apart, back = step_second // common, step_first // common
-    total = 0
-    for n, sign in ((length - 1, 1), (length, -2), (length + 1, 1)):
-        total += sign * max(0, first - n * apart) * max(0, second - n * back)
-    return total
-
-
-@compiled_helper
 def _box_words(extents: Array, dims_of: Array, scale_of: Array) -> float:
     """Words of the bounding box of a tile with these extents by dimension."""
     size = 1.0
@@ -116,16 +101,17 @@ def _add_chains(
     fresh_numbers: Array,
 ) -> int:
     """Multiply a histogram of groups by that of an axis which two dimensions walk; its new length, -1 without room."""
-    length, pairs, fresh = 1, first * second, 0
+    length, fresh, common = 1, 0, gcd(step_first, step_second)
+    pairs, linked = first * second, _coinciding(first, second, step_first, step_second, common, 1)
     while pairs > 0:
-        chains = _chains(first, second, step_first, step_second, length)
+        further = _coinciding(first, second, step_first, step_second, common, length + 1)
+        chains = pairs - 2 * linked + further
         if chains:
             for k in range(used):
                 fresh = _add_size(fresh_sizes, fresh_numbers, fresh, sizes[k] * length, numbers[k] * chains)
                 if fresh < 0:
                     return -1
-        pairs -= chains * length
-        length += 1
+        length, pairs, linked = length + 1, linked, further
     for k in range(fresh):
         sizes[k], numbers[k] = fresh_sizes[k], fresh_numbers[k]
     return fresh

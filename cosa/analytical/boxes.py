@@ -1,7 +1,7 @@
 """A nest as the analytical conventions see it: levels from the inside out, strides of loops, boxes of tiles.
 
 A box is the extent of a tile along each axis of a tensor. Positions along an axis are sums over its loops, index times
-stride times how far one index goes (`cosa.analytical.tiles.axes`), so everything here is a few integers a loop.
+stride times how far one index goes (`cosa.analytical.footprint.axes`), so everything here is a few integers a loop.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
-from cosa.analytical.footprint import axes, span
+from cosa.analytical.footprint import axes, coinciding, span
 from cosa.analytical.tiles import Shift
 from cosa.model.arch import Architecture
 from cosa.model.layer import Dim, Layer, Tensor
@@ -136,8 +136,7 @@ def group_sizes(layer: Layer, tensor: Tensor, spatial: Iterable[Step]) -> dict[i
     """How many groups of instances need the same words: {instances of a group: number of such groups}.
 
     Instances share a position where a loop does not move the tensor, and, for inputs, where an output and a filter
-    loop move it by the same distance. On such an axis (p, r) and (p + b/g, r - a/g) coincide, g = gcd(a, b), and
-    nothing else does: positions are chains of pairs, and chains are counted by how many pairs have k - 1 successors.
+    loop move it by the same distance: chains of pairs (`footprint.coinciding`).
     """
     steps = list(spatial)
     sizes = Counter({1: 1})
@@ -156,21 +155,13 @@ def group_sizes(layer: Layer, tensor: Tensor, spatial: Iterable[Step]) -> dict[i
         if len(bounds) < 2:
             sizes = Counter({size: count * prod(bounds) for size, count in sizes.items()})
             continue
-        common = gcd(*strides)
-        apart, back = strides[1] // common, strides[0] // common
-
-        def successors(n: int, bounds: list[int] = bounds, apart: int = apart, back: int = back) -> int:
-            return max(0, bounds[0] - n * apart) * max(0, bounds[1] - n * back)
-
-        chains: Counter[int] = Counter()
-        length = 1
-        while successors(length - 1):
-            count = successors(length - 1) - 2 * successors(length) + successors(length + 1)
-            if count:
-                chains[length] = count
-            length += 1
+        axis_pairs = (bounds[0], bounds[1], strides[0], strides[1], gcd(*strides))
+        length, pairs, linked = 1, prod(bounds), coinciding(*axis_pairs)
         sizes_before, sizes = sizes, Counter()
-        for size, count in sizes_before.items():
-            for length, number in chains.items():
-                sizes[size * length] += count * number
+        while pairs:
+            further = coinciding(*axis_pairs, length + 1)
+            if number := pairs - 2 * linked + further:
+                for size, count in sizes_before.items():
+                    sizes[size * length] += count * number
+            length, pairs, linked = length + 1, linked, further
     return dict(sizes)

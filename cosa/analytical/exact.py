@@ -29,13 +29,11 @@ holds is the union of their tiles. With `whole_pes` so do the counts here; both 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from cosa.analytical.footprint import axes
-from cosa.analytical.tiles import StridedLoop, Tile, strided_loops
+from cosa.analytical.tiles import Tile, strided_loops
 from cosa.analytical.traffic import Residency
 from cosa.model.arch import Architecture
 from cosa.model.layer import REDUCTION, TENSORS, Layer, Tensor
@@ -147,7 +145,8 @@ class ExactTensor:
         inside = self._pe_top if child == self._pe else child
         spatial = [x for x in self._loops if inside < x.level <= level and x.loop.kind == "spatial"]
         children = prod(x.bound for x in spatial)
-        groups = distinct_positions(self.layer, self.tensor, spatial)
+        # Instances with the same tile are one group: as many as there are places of tiles.
+        groups = Tile(self.layer, self.tensor, spatial).words
         every = Tile(self.layer, self.tensor, [x for x in self._loops if x.level <= level or x.loop.kind == "temporal"])
         instances = sum(returned.values())
         if self.tensor != "outputs":
@@ -188,19 +187,6 @@ class ExactTensor:
         if self.tensor != "outputs":
             return bits.weights if self.tensor == "weights" else bits.inputs
         return bits.outputs if self.architecture.machine.finished_outputs == "quantised" else bits.partial_sums
-
-
-def distinct_positions(layer: Layer, tensor: Tensor, spatial: Iterable[StridedLoop]) -> int:
-    """Groups of instances with the same tile: different places that spatial loops put a tile at."""
-    loops, count = list(spatial), 1
-    for axis in axes(layer, tensor):
-        places = {0}
-        for x in loops:
-            if x.dim in axis:
-                step = axis[x.dim] * x.stride
-                places = {place + step * index for place in places for index in range(x.bound)}
-        count *= len(places)
-    return count
 
 
 def exact(

@@ -34,15 +34,34 @@ def span(scales: Iterable[int], extents: Iterable[Amount]) -> Amount:
     return 1 + sum(scale * (extent - 1) for scale, extent in zip(scales, extents, strict=True))
 
 
-def touched_on_axis(outputs: int, taps: int, stride: int, dilation: int) -> int:
-    """Distinct values of ``p * stride + r * dilation`` for p < outputs and r < taps.
+def coinciding(
+    outputs: Amount, taps: Amount, stride: Amount, dilation: Amount, common: Amount, times: int = 1
+) -> Amount:
+    """Pairs (p, r) of so many outputs and taps with `times` others further on that touch the same index of an axis.
 
-    (p, r) and (p + dilation/g, r - stride/g), g their greatest common divisor, touch the same index and nothing else
-    does, so each index is a chain of such pairs: distinct = pairs - links between neighbours in a chain.
+    (p, r) and (p + dilation/g, r - stride/g), g their greatest common divisor `common`, touch the same index and
+    nothing else does, so each index is a chain of such pairs. Those of exactly k pairs are as many as the second
+    difference of these counts at `times` = k. For numbers, arrays, and compiled.
     """
-    common = gcd(stride, dilation)
-    links = max(0, outputs - dilation // common) * max(0, taps - stride // common)
-    return outputs * taps - links
+    ahead, back = outputs - times * (dilation // common), taps - times * (stride // common)
+    return ahead * (ahead > 0) * back * (back > 0)
+
+
+def touched_on_axis(outputs: Amount, taps: Amount, stride: Amount, dilation: Amount) -> Amount:
+    """Distinct values of ``p * stride + r * dilation`` for p < outputs and r < taps: pairs less links of their chains.
+
+    Numbers or arrays (of the same kind all four).
+    """
+    return outputs * taps - coinciding(outputs, taps, stride, dilation, _common(stride, dilation))
+
+
+def _common(one: Amount, other: Amount) -> Amount:
+    """The greatest common divisor, of numbers or arrays."""
+    if isinstance(one, int):
+        return gcd(one, other)
+    import numpy as np
+
+    return np.gcd(one, other)
 
 
 def shared_on_axis(scales: Sequence[int], extents: Sequence[Amount], shift: Amount) -> Amount:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.batch import MappingBatch
-from cosa.analytical.footprint import axes, shared_on_axis
+from cosa.analytical.footprint import axes, shared_on_axis, touched_on_axis
 from cosa.analytical.tiles import IndexSet
 from cosa.model.arch import Architecture
 from cosa.model.layer import DIMS, Dim, Layer, Tensor
@@ -55,22 +55,12 @@ class Shape:
         self.compute = self.temporal.prod(axis=(1, 2))
 
     def groups(self, tensor: Tensor, level: int) -> Array:
-        """Groups of instances below a level that need different words.
-
-        Where an output loop of n and a filter loop of m walk an axis, in steps of s and t with the largest common
-        divisor g, instance (i, j) is where (i + t / g, j - s / g) is.
-        """
+        """Groups of instances below a level that need different words: different places on each axis."""
         found = np.ones(len(self.dims))
         for axis in axes(self.layer, tensor):
             sides = [self.spatial[:, level, DIMS.index(dim)] for dim in axis]
-            found = found * np.prod(sides, axis=0)
-            if len(sides) == 2:
-                steps = [
-                    (scale * self.inside[:, level, DIMS.index(dim)]).astype(np.int64) for dim, scale in axis.items()
-                ]
-                common = np.gcd(*steps)
-                again = np.maximum(0, sides[0] - steps[1] // common) * np.maximum(0, sides[1] - steps[0] // common)
-                found = found * (1 - again / (sides[0] * sides[1]))
+            steps = [(scale * self.inside[:, level, DIMS.index(dim)]).astype(np.int64) for dim, scale in axis.items()]
+            found = found * (sides[0] if len(sides) == 1 else touched_on_axis(*sides, *steps))
         return found
 
     def boundary(self, tensor: Tensor, store: int, instances: range, flits_of: Callable[[Array], Array]) -> Boundary:

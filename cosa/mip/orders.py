@@ -371,7 +371,7 @@ class Orders:
         span = axis_span(axis, outputs, taps)
         if self.rule == "timeloop":
             return max(1.0, span / (step * side_by_side))
-        words = touched_on_axis(outputs, taps, axis.stride, axis.dilation)
+        words: int = touched_on_axis(outputs, taps, axis.stride, axis.dilation)
         # With gaps a longer way may meet more of them again.
         ways = range(side_by_side, max(side_by_side, -(-span // step)) + 1)
         scales = axis.stride, axis.dilation

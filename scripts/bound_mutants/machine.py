@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from bound_mutants.terms import FILE_BATCH, FILE_FORMULA, FILE_LEAST, FILE_LOADS, Term, sums
+from bound_mutants.terms import FILE_BATCH, FILE_FOOTPRINT, FILE_FORMULA, FILE_LEAST, FILE_LOADS, Term, sums
 
 FORMULA = (
     *sums(
@@ -124,7 +124,11 @@ BATCH = (
         "prefetched=prefetched + <<again_in / ports_gb>> if buffered",
     ),
     Term(FILE_BATCH, "amount", """last_weights=<<compute / steps_of["weights"]>>,"""),
-    Term("cosa/analytical/shapes.py", "amount", "found = found * (1 - <<again / (sides[0] * sides[1])>>)"),
+    Term(
+        FILE_FOOTPRINT,
+        "amount",
+        "return outputs * taps - <<coinciding(outputs, taps, stride, dilation, _common(stride, dilation))>>",
+    ),
     Term("cosa/analytical/shapes.py", "other", "mixed = both & <<(beside > 1)>>", {"never": "False & (beside > 1)"}),
 )
 

@@ -156,7 +156,9 @@ ORDERS = (
         "return max(1.0, span / (step<< * side_by_side>>))",
         {"one alone": ""},
     ),
-    Term(FILE_ORDERS, "amount", "words = <<touched_on_axis(outputs, taps, axis.stride, axis.dilation)>>", only=BOTH),
+    Term(
+        FILE_ORDERS, "amount", "words: int = <<touched_on_axis(outputs, taps, axis.stride, axis.dilation)>>", only=BOTH
+    ),
     Term(
         FILE_ORDERS,
         "other",
