@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cosa.common.errors import InputError
-from cosa.common.options import Options, option
+from cosa.common.options import Options, flags, option
 
 if TYPE_CHECKING:
     from cosa.model.arch import Architecture
@@ -48,8 +48,9 @@ class Work(Options):
         """
         from cosa.model.arch import load_architecture
 
-        found = load_architecture(default if self.arch is None else self.arch)
-        return found if self.mesh is None else found.with_mesh(self.mesh)
+        with flags(Work, architecture="--arch"):
+            found = load_architecture(default if self.arch is None else self.arch)
+            return found if self.mesh is None else found.with_mesh(self.mesh)
 
     def one_layer(self) -> Layer:
         """The layer of --network and --layer, or of --layer-file.
@@ -60,7 +61,10 @@ class Work(Options):
         """
         if self.layer_file is None and self.network is not None and self.layer is None:
             raise InputError("names no layer", source="--network", value=self.network, allowed=_LAYER)
-        return self.layers()[0].layer
+        found = self.layers()
+        if len(found) > 1:
+            raise InputError("several layers", source="--layer", value=self.layer, allowed="one")
+        return found[0].layer
 
     def layers(self) -> list[NetworkLayer]:
         """The layers of --network (those that --layer names, separated by commas), or the one of --layer-file.
@@ -82,10 +86,11 @@ class Work(Options):
             if self.layer is None:
                 raise InputError("no layer given", allowed=_LAYER)
             raise InputError("needs --network", source="--layer", value=self.layer, allowed=_LAYER)
-        table = load_network(self.network)
-        if self.layer is None:
-            return list(table.layers)
-        found = [table.find(name.strip()) for name in self.layer.split(",")]
+        with flags(Work):
+            table = load_network(self.network)
+            if self.layer is None:
+                return list(table.layers)
+            found = [table.find(name.strip()) for name in self.layer.split(",")]
         for number, entry in enumerate(found):
             if entry in found[:number]:
                 raise InputError("named twice", source="--layer", value=entry.layer.name, allowed="each once")

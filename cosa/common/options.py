@@ -6,7 +6,8 @@ are made from the fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
@@ -157,6 +158,17 @@ def option_table(model: type[Options]) -> list[str]:
         cells = [", ".join(f"`{flag}`" for flag in flags), f"`{name}`", default, unit_and_range(model, name)]
         lines.append(f"| {' | '.join(cells)} | {field.description} |")
     return lines
+
+
+@contextmanager
+def flags(*models: type[Options], **others: str) -> Iterator[None]:
+    """Errors that name options of the models name their flags instead; `others`: flags of further names."""
+    try:
+        yield
+    except InputError as error:
+        if error.source is None and error.path in others:
+            raise error.at(others[error.path], None) from None
+        raise named_by_flag(error, *models) from None
 
 
 def named_by_flag(error: InputError, *models: type[Options]) -> InputError:

@@ -14,8 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic.fields import FieldInfo
 
-from cosa.common.errors import InputError
-from cosa.common.options import Options, choices_of, details, flag_of, flags_of, is_file, named_by_flag, plain_type
+from cosa.common.options import Options, choices_of, details, flag_of, flags, flags_of, is_file, plain_type
 
 Command = Callable[..., Any]
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -57,12 +56,8 @@ class Given:
     @contextmanager
     def flags(self, **others: str) -> Iterator[None]:
         """Errors that name options of the models name their flags instead; `others`: flags of further names."""
-        try:
+        with flags(*self.models, **others):
             yield
-        except InputError as error:
-            if error.source is None and error.path in others:
-                raise error.at(others[error.path], None) from None
-            raise named_by_flag(error, *self.models) from None
 
 
 def takes(*models: type[Options], owned: Mapping[str, type[Options]] | None = None) -> Callable[[Command], Command]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
+from numbers import Integral
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -84,7 +85,8 @@ class Pool(Protocol):
 
 def require_workers(workers: Any, source: str | None = None) -> None:
     """InputError where it is no number of processes; `source` says where it was given."""
-    if type(workers) is not int or not 1 <= workers <= MOST_WORKERS:
+    whole = isinstance(workers, Integral) and not isinstance(workers, bool)
+    if not whole or not 1 <= workers <= MOST_WORKERS:
         allowed = f"a whole number from 1 to {MOST_WORKERS}"
         where = {"path": "workers"} if source is None else {"source": source}
         raise InputError("not a number of processes", value=workers, allowed=allowed, **where)

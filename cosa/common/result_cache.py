@@ -21,7 +21,14 @@ def default_cache() -> Path:
 
 
 def chosen_cache(folder: str | None) -> Path | None:
-    """The folder that ``--cache`` names: none for ``none``, the default where it is not given."""
+    """The folder that ``--cache`` names: none for ``none``, the default where it is not given.
+
+    Raises
+    ------
+    InputError: it is named, and not a folder.
+    """
+    if folder and folder != "none" and Path(folder).exists() and not Path(folder).is_dir():
+        raise InputError("not a folder", source="--cache", value=folder, allowed="a folder, or none")
     try:
         return None if folder == "none" else Path(folder) if folder else default_cache()
     except RuntimeError:  # a user without a home

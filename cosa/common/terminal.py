@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -136,7 +136,20 @@ def out_lines(lines: list[str]) -> None:
     out("".join(line + "\n" for line in lines))
 
 
-def check_output(option: str, output: str, inputs: dict[str, str | None]) -> None:
+def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
+    """As `check_output`, of several by flag (None: not asked for; ``-``: standard output), no two of which are one."""
+    taken: dict[str, str] = {}
+    for option, output in outputs.items():
+        if output is None:
+            continue
+        if output != "-":
+            check_output(option, output, inputs)
+        other = taken.setdefault(output if output == "-" else str(Path(output).resolve()), option)
+        if other != option:
+            raise InputError(f"also what {other} writes to", source=option, value=output, allowed="another file")
+
+
+def check_output(option: str, output: str, inputs: Mapping[str, str | None]) -> None:
     """What would stop a file from being written stops the command before it works; `inputs` are files it reads.
 
     Raises

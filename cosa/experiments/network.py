@@ -24,7 +24,7 @@ Keep = Callable[[int, Outcome], dict[str, Any]]
 class NetworkRows(FileModel):
     """A network, a row of figures a unique layer (of one occurrence), with `layer` and `count`."""
 
-    schema_version: Annotated[Literal[1], WHOLE] = 1
+    schema_version: Annotated[Literal[2], WHOLE] = 2
     version: str
     network: str
     architecture: str

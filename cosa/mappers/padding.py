@@ -26,7 +26,7 @@ def padding_choices(layer: Layer, percent: float) -> dict[Dim, tuple[int, ...]]:
     InputError: the percentage is out of range.
     """
     if not 0 <= percent <= 100:
-        raise InputError("out of range", source="--pad-percent", value=percent, allowed="from 0 to 100")
+        raise InputError("out of range", path="pad_percent", value=percent, allowed="from 0 to 100")
     found: dict[Dim, tuple[int, ...]] = {}
     for dim in DIMS if percent else ():
         bound = layer.bounds[dim]

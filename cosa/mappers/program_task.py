@@ -246,7 +246,7 @@ def solve(layer: Layer, architecture: Architecture, options: ProgramOptions, run
     task = _task(layer, architecture, options, run)
     proves = options.machine_bound and task.model.name != "analytical" and objective == "latency"
     outcome = task.search.run(objective, floor=proves)
-    notes = [f"the bound covers {task.covers()}"]
+    notes = [f"the bound covers {task.covers()}"] if outcome.bound > 0 else []
     floor = outcome.floor_cycles
     if floor:
         notes.append(f"no schedule of this space runs in less than {floor:.0f} cycles (loads, not the prediction)")

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from cosa.common.errors import InputError, nearest_of
 from cosa.common.options import Options, choices_of, flag_of
+from cosa.common.pool import require_workers
 from cosa.model.arch import Architecture
 from cosa.model.layer import Layer
 from cosa.model.schedule import Schedule, ScheduleTiming
@@ -81,9 +82,7 @@ class Run:
     report: Callable[[str, float, float], None] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.workers, bool) or not isinstance(self.workers, int) or not 1 <= self.workers <= 1024:
-            allowed = "a whole number from 1 to 1024"
-            raise InputError("out of range", path="workers", value=self.workers, allowed=allowed)
+        require_workers(self.workers)
 
 
 @dataclass(frozen=True)

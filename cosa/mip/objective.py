@@ -115,24 +115,6 @@ OBJECTIVES: dict[str, WeightedSum] = {
 """Objectives by the name they have in schedules and on the command line."""
 
 
-def find_objective(name: str) -> WeightedSum:
-    """The objective of that name.
-
-    Raises
-    ------
-    InputError: there is none.
-    """
-    if name not in OBJECTIVES:
-        raise InputError(
-            "no such objective",
-            source="--objective",
-            value=name,
-            allowed=", ".join(OBJECTIVES),
-            nearest=nearest_of(name, list(OBJECTIVES)),
-        )
-    return OBJECTIVES[name]
-
-
 def utilisation(quantities: Quantities, weights: Weights) -> Expression:
     """Log words of all tiles kept below the ordered level. The outermost that keeps weights counts 1.01 fold."""
     architecture, rules = quantities.architecture, quantities.rules

@@ -81,7 +81,7 @@ class Rules:
         if self.ordered_level not in names:
             raise InputError(
                 f"architecture {architecture.name!r} has no such level",
-                source="--order-level",
+                path="order_level",
                 value=self.ordered_level,
                 allowed=", ".join(names),
                 nearest=nearest_of(self.ordered_level, names),

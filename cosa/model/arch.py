@@ -293,7 +293,7 @@ class Architecture(FileModel):
 
     def with_mesh(self, mesh: str) -> Architecture:
         """The same architecture with another mesh of PEs, ``"columns x rows"``."""
-        columns, rows = parse_mesh(mesh, source="--mesh")
+        columns, rows = parse_mesh(mesh, path="mesh")
         self.require_noc()
         return self.with_(noc={"mesh": f"{columns}x{rows}"})
 
@@ -303,7 +303,7 @@ class Architecture(FileModel):
         if placement not in allowed:
             raise InputError(
                 "no such placement",
-                source="--placement",
+                path="placement",
                 value=placement,
                 allowed=", ".join(allowed),
                 nearest=nearest_of(placement, allowed),
@@ -349,7 +349,7 @@ def load_architecture(name_or_path: str | Path) -> Architecture:
         names = architecture_names()
         raise InputError(
             "no such architecture",
-            source="--arch",
+            path="architecture",
             value=text,
             allowed=", ".join(names) + ", or a YAML or JSON file",
             nearest=nearest_of(text, names),

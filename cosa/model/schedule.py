@@ -304,7 +304,7 @@ class Schedule(FileModel):
         if ours != theirs:
             raise InputError(
                 f"architecture {architecture.name!r} does not have the levels of the schedule",
-                source="--arch",
+                path="architecture",
                 value=theirs,
                 allowed=str(ours),
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -13,7 +12,7 @@ from cosa.common.errors import InputError
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
 from cosa.common.progress import Progress
-from cosa.common.terminal import check_output, out, out_lines
+from cosa.common.terminal import check_outputs, out, out_lines
 from cosa.experiments.figures import made_text
 from cosa.mappers.registry import every_mapper
 from nocsim.experiments.compare import CANDIDATES, DEFAULT, SIMULATED, Comparison, compare, read_entries
@@ -83,11 +82,7 @@ def compare_command(given: Given) -> int:
         simulation = how.simulation()
         entries = read_entries([name.strip() for name in how.mappers.split(",")], asked)
     layers, architecture = work.layers(), work.architecture()
-    for flag, file in (("--json", how.json_file), ("--csv", how.csv_file)):
-        if file is not None and file != "-":
-            check_output(flag, file, work.inputs() | given.files)
-    if how.json_file and how.csv_file and Path(how.json_file).resolve() == Path(how.csv_file).resolve():
-        raise InputError("also what --json writes to", source="--csv", value=how.csv_file, allowed="another file")
+    check_outputs({"--json": how.json_file, "--csv": how.csv_file}, work.inputs() | given.files)
     with Progress("points") as progress:
         result = compare(
             layers,

@@ -13,7 +13,7 @@ from cosa.common.errors import InputError
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
 from cosa.common.progress import Progress
-from cosa.common.terminal import application, check_output, out, out_json, run
+from cosa.common.terminal import application, check_outputs, out, out_json, run
 from cosa.mappers.registry import every_mapper
 from nocsim.commands import calibrate, compare, mesh, portfolio, sweep, transactions
 from nocsim.options import RunOptions
@@ -65,11 +65,13 @@ def run_command(given: Given) -> int:
     if how.schedule is None:
         raise InputError("nothing to run", allowed="--schedule FILE, or --network NAME, or --layer-file FILE")
     needless = [name for name in given.owned if name not in RunOptions.model_fields]
-    needless += sorted(set(given.values) & {"layer", "mapper", "cache"})
+    needless += sorted(set(given.values) & {"layer", "mapper", "cache", "workers"})
     if needless:
         with given.flags():
             allowed = "with --network or --layer-file"
-            raise InputError("of layers", path=needless[0], value=given.values[needless[0]], allowed=allowed)
+            raise InputError(
+                "goes with layers only", path=needless[0], value=given.values[needless[0]], allowed=allowed
+            )
     return _run_schedule(work, given, how)
 
 
@@ -79,12 +81,12 @@ def _run_schedule(work: Work, given: Given, how: HowToRun) -> int:
 
     options = given.of(RunOptions)
     inputs = {"--schedule": how.schedule, "--arch": work.arch}
-    if how.json_file not in (None, "-"):
-        check_output("--json", how.json_file, inputs)
+    check_outputs({"--json": how.json_file, "--heat": how.heat}, inputs)
     if how.heat is not None:
         mesh.check_heat_option(how.heat, inputs, ideal_network=options.ideal_network)
     assert how.schedule is not None
-    found = resolve(how.schedule, work.arch, work.mesh, options.placement)
+    with given.flags(architecture="--arch"):
+        found = resolve(how.schedule, work.arch, work.mesh, options.placement)
     with Progress() as progress:
         result = simulate(found, options, keep_interrupted=True, progress=_watched(progress))
     code = 130 if result.ended == "interrupted" else 0

@@ -11,7 +11,7 @@ from cosa.common.errors import InputError
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
 from cosa.common.tables import table
-from cosa.common.terminal import check_output, out, out_lines
+from cosa.common.terminal import check_output, check_outputs, out, out_lines
 from nocsim.experiments.portfolio_run import PortfolioOptions
 from nocsim.published.portfolio import PublishedPortfolioOptions
 
@@ -58,9 +58,9 @@ def schedule_command(given: Given) -> None:
     with given.flags():
         options = OWNED[how.model].of(given.owned)
     inputs = work.inputs() | given.files
-    for flag, path in (("-o", how.output), ("--json", how.json_file)):
-        if path is not None and not (flag == "--json" and path == "-"):
-            check_output(flag, path, inputs)
+    if how.output is not None:
+        check_output("-o", how.output, inputs)
+    check_outputs({"-o": how.output, "--json": how.json_file}, inputs)
     with given.flags():
         found = _chosen(work, how, options)
     if how.output is not None:

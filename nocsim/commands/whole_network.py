@@ -28,8 +28,9 @@ def run_whole_network(work: Work, given: Given, how: HowToRun) -> int:
 
     for name in CONTRADICTIONS:
         if name in given.values:
-            flag, value = "--" + name.replace("_", "-"), work.network or work.layer_file
-            raise InputError(f"contradicts {flag}", source="--network", value=value)
+            flag = "--" + name.replace("_", "-")
+            source, value = ("--network", work.network) if work.network else ("--layer-file", work.layer_file)
+            raise InputError(f"contradicts {flag}", source=source, value=value, allowed="one of the two")
     with given.flags():
         options = options_of(how.mapper, given.owned, flags=True)
     network, architecture = network_of(work), work.architecture()

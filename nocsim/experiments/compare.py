@@ -17,7 +17,7 @@ from cosa.experiments.pipeline import run_points
 from cosa.mappers.registry import MapperOptions, every_mapper, find_mapper, options_of, owners_of
 from cosa.model.arch import Architecture
 from cosa.model.networks import NetworkLayer
-from nocsim.experiments.pipeline import FIGURES, SimulatedPoint
+from nocsim.experiments.pipeline import FIGURES, SimulatedPoint, require_simulated
 from nocsim.options import RunOptions
 
 DEFAULT = "program,random,hybrid"
@@ -48,7 +48,7 @@ class Comparison(FileModel):
     """
 
     kind: Literal["comparison"] = "comparison"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     version: str
     network: str | None
     architecture: str
@@ -153,9 +153,12 @@ def compare(
     """
     if objective == SIMULATED:
         simulation = simulation or RunOptions()
+    for entry in entries:
+        if getattr(entry.options, "remainders", False):
+            message = "figures are by Timeloop's counts, which know no smaller last tiles"
+            raise InputError(message, path="remainders", value=True, allowed="false")
     if simulation is not None:
-        architecture.require_noc()
-        architecture.require_dram()
+        require_simulated(architecture, [entry.options for entry in entries])
     points = [
         SimulatedPoint(
             layer=layer.layer,

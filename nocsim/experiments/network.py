@@ -10,7 +10,7 @@ from cosa.experiments.network import NetworkRows, about, layer_rows
 from cosa.mappers.registry import MapperOptions
 from cosa.model.arch import Architecture
 from cosa.model.networks import Network
-from nocsim.experiments.pipeline import FIGURES, SimulatedPoint
+from nocsim.experiments.pipeline import FIGURES, SimulatedPoint, require_simulated
 from nocsim.options import RunOptions
 
 
@@ -49,6 +49,7 @@ def run_network(
     CosaError: a layer cannot be scheduled or simulated; the layer is named.
     """
     how = simulation or RunOptions()
+    require_simulated(architecture, [options])
     points = [
         SimulatedPoint(layer=entry.layer, architecture=architecture, options=options, simulation=how)
         for entry in network.layers

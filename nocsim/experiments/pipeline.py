@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cosa.common.errors import InputError
 from cosa.common.files import dump_yaml
 from cosa.experiments.figures import (
     ANALYTICAL,
@@ -28,6 +29,7 @@ from cosa.experiments.figures import (
     unknown,
 )
 from cosa.experiments.pipeline import Outcome, Point, Trial, evaluate, run, schedule
+from cosa.mappers.registry import MapperOptions
 from cosa.model.arch import Architecture
 from cosa.model.schedule import Schedule
 from nocsim.options import RunOptions
@@ -97,6 +99,16 @@ class SimulatedTrial(Trial):
         self.simulate_seconds = result.timing.simulate_seconds
         if result.ended == "finished":
             self.result, self.latency_cycles = result, result.cycles.total
+
+
+def require_simulated(architecture: Architecture, options: Iterable[MapperOptions]) -> None:
+    """InputError, before anything is solved, where schedules of mappers with these options can't be simulated."""
+    architecture.require_noc()
+    architecture.require_dram()
+    for one in options:
+        if getattr(one, "remainders", False):
+            message = "smaller last tiles are not simulated"
+            raise InputError(message, path="remainders", value=True, allowed="false")
 
 
 def choose(trial: SimulatedTrial) -> None:

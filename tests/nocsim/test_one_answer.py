@@ -65,4 +65,4 @@ def test_the_commands_have_that_default_too(
     nocsim("run", *files[:4], "--samples", "3").assert_error(
         "--samples: an option of random, not of the mapper program"
     )
-    nocsim("run", "--schedule", "s.json", "--samples", "3").assert_error("--samples: of layers")
+    nocsim("run", "--schedule", "s.json", "--samples", "3").assert_error("--samples: goes with layers only")

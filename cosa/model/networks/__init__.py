@@ -52,7 +52,7 @@ class Network:
         if layer_name not in names:
             raise InputError(
                 f"network {self.name!r} has no such layer",
-                source="--layer",
+                path="layer",
                 value=layer_name,
                 allowed=", ".join(names),
                 nearest=nearest_of(layer_name, names),
@@ -76,7 +76,7 @@ def load_network(name: str) -> Network:
     names = network_names()
     if name not in names:
         raise InputError(
-            "no such network", source="--network", value=name, allowed=", ".join(names), nearest=nearest_of(name, names)
+            "no such network", path="network", value=name, allowed=", ".join(names), nearest=nearest_of(name, names)
         )
     table = resources.files("cosa.model.networks") / f"{_VIEWS.get(name, name)}.csv"
     rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
