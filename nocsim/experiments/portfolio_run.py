@@ -70,7 +70,7 @@ def portfolio(
     variants = chosen_variants(_variants(how, constants), how.variants)
     judge = _simulator(constants)
     return run_portfolio(
-        found_layer, found_architecture, variants, judge, keep=how.keep, workers=workers, progress=progress
+        found_layer, found_architecture, variants, judge, options=how, workers=workers, progress=progress
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
@@ -218,7 +218,7 @@ def run_portfolio(
     variants: Mapping[str, MapperOptions],
     judge: Judge,
     *,
-    keep: int,
+    options: VariantOptions,
     workers: int,
     progress: Callable[[str, int, int], None] | None = None,
     fine: Callable[[Schedule], None] | None = None,
@@ -228,6 +228,7 @@ def run_portfolio(
     Parameters
     ----------
     variants: options of mappers, by name of the variant.
+    options: those of the portfolio, as the schedule's provenance has them.
     fine: raises a `SolverError` for an answer that must not be taken.
     """
     from cosa.model.validity import require_room
@@ -263,9 +264,9 @@ def run_portfolio(
         # Each schedule as it was solved first: that gives the others a mark to beat.
         if judge.ranks_by_runs:
             runs.run(distinct)
-            kept = runs.ranked(distinct)[:keep]
+            kept = runs.ranked(distinct)[: options.keep]
         else:
-            kept = distinct[:keep]
+            kept = distinct[: options.keep]
             runs.run(kept)
         runs.run(
             [
@@ -277,7 +278,9 @@ def run_portfolio(
         if judge.neighbours is not None:
             runs.polish(judge.neighbours)
     floors = [x.provenance.machine_bound_cycles for x in answers.values() if x.provenance.machine_bound_cycles]
-    return _result(runs, answers, unsolved, len(distinct), max(floors, default=None))
+    found_best = _result(runs, answers, unsolved, len(distinct), max(floors, default=None))
+    made = found_best.schedule.provenance.model_copy(update={"options": options.given()})
+    return replace(found_best, schedule=found_best.schedule.model_copy(update={"provenance": made}))
 
 
 def chosen_variants(known: Mapping[str, MapperOptions], names: Sequence[str] | None) -> dict[str, MapperOptions]:

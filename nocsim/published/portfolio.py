@@ -121,7 +121,7 @@ def published_portfolio(
         found_architecture,
         chosen_variants(_variants(how, constants), how.variants),
         _replay(constants, how.physical_only),
-        keep=how.keep,
+        options=how,
         workers=workers,
         progress=progress,
         fine=require_fine if how.physical_only else None,

@@ -84,3 +84,10 @@ def test_numbers_of_numpy_are_workers() -> None:
     layer = cosa.Layer(name="small", R=1, S=1, P=4, Q=4, C=8, K=8, N=1)
     found = cosa.schedule(layer, mapper="random", samples=3, workers=np.int64(1))  # type: ignore[arg-type]
     assert nocsim.simulate(found).ended == "finished"
+
+
+def test_a_portfolio_says_how_it_was_made(nocsim: Command, layer: str) -> None:
+    made = ("--keep", "2", "--gap", "0.1", "-o", "p.json")
+    assert nocsim("schedule", "--layer-file", layer, *made).code == 0
+    found = cosa.Schedule.from_file("p.json").provenance
+    assert (found.mapper, found.options["keep"], found.options["gap"]) == ("portfolio", 2, 0.1)
