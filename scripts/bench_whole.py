@@ -54,13 +54,13 @@ def replay_cpu_seconds(memory: str, variant: str, runs: int) -> tuple[float, int
     return median(seconds), cycles
 
 
-def resident_mib(group: int) -> float:
-    """Resident memory of all processes of a group; 0 where there is no /proc."""
+def resident_mib(session: int) -> float:
+    """Resident memory of all processes of a session; 0 where there is no /proc."""
     pages = 0
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            if int(fields[2]) == group:
+            if int(fields[3]) == session:
                 pages += int(fields[21])
         except (OSError, IndexError):
             continue  # it has ended meanwhile

@@ -10,13 +10,13 @@ marked (`status`), for the single evaluation with its Python integers to take.
 from __future__ import annotations
 
 from math import ceil, floor, gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cosa.analytical.footprint import coinciding
-from cosa.common.compile_cache import compiled_with_arrays, helper_with_arrays
+from cosa.common.compile_cache import compiled_helper, compiled_with_arrays, helper_with_arrays, inlined_helper
 
 Array = npt.NDArray[Any]
 
@@ -28,10 +28,10 @@ OUTPUTS = 2
 ROW_BY_ROW = 2
 DONE, TOO_LARGE = 0, 1
 
-_coinciding = helper_with_arrays(coinciding)
+_coinciding = compiled_helper(coinciding)
 
 
-@helper_with_arrays
+@compiled_helper
 def _add_entry(
     sizes: Array, numbers: Array, words: Array, used: Array, level: int, size: int, number: int, sent: float
 ) -> bool:
@@ -53,7 +53,7 @@ def _add_entry(
     return True
 
 
-@helper_with_arrays
+@compiled_helper
 def _add_size(sizes: Array, numbers: Array, count: int, size: int, number: int) -> int:
     """Add groups of a size to a histogram; the new length, -1 if there is no room."""
     for k in range(count):
@@ -66,7 +66,7 @@ def _add_size(sizes: Array, numbers: Array, count: int, size: int, number: int) 
     return count + 1
 
 
-@helper_with_arrays
+@compiled_helper
 def _box_words(extents: Array, dims_of: Array, scale_of: Array) -> float:
     """Words of the bounding box of a tile with these extents by dimension."""
     size = 1.0
@@ -80,7 +80,7 @@ def _box_words(extents: Array, dims_of: Array, scale_of: Array) -> float:
     return size
 
 
-@helper_with_arrays
+@compiled_helper
 def _same(a: Array, b: Array) -> bool:
     equal = True
     for axis in range(AXES):
@@ -88,7 +88,7 @@ def _same(a: Array, b: Array) -> bool:
     return equal
 
 
-@helper_with_arrays
+@compiled_helper
 def _add_chains(
     first: int,
     second: int,
@@ -117,7 +117,7 @@ def _add_chains(
     return fresh
 
 
-@helper_with_arrays
+@compiled_helper
 def _fill_table(
     table: Array, dims: Array, bounds: Array, steps: Array, count: int, axis_of: Array, scale_of: Array
 ) -> None:
@@ -136,7 +136,7 @@ def _fill_table(
         filled *= bounds[k]
 
 
-@helper_with_arrays
+@compiled_helper
 def _left_groups(
     offsets: Array, linked: Array, fanout: int, columns: int, move: Array, groups: int, sizes: Array, numbers: Array
 ) -> tuple[int, int, int]:
@@ -179,9 +179,55 @@ def _left_groups(
     return count, groups, used
 
 
+class Scratch(NamedTuple):
+    """Memory for the evaluation of one mapping after the other.
+
+    t_*: temporal loops from the inside out; s_*: spatial loops of each level, those along x first. ext, covered_ext:
+    extents inside a level, with and without its temporal loops. sizes, numbers, words: entries of each level's network.
+    """
+
+    t_dim: Array
+    t_bound: Array
+    t_step: Array
+    t_times: Array
+    t_start: Array
+    s_dim: Array
+    s_bound: Array
+    s_step: Array
+    s_count: Array
+    fan: Array
+    ext: Array
+    covered_ext: Array
+    above: Array
+    sizes: Array
+    numbers: Array
+    words: Array
+    used: Array
+    group_size: Array
+    group_number: Array
+    other_size: Array
+    other_number: Array
+    move: Array
+    first_move: Array
+    behind: Array
+    span: Array
+    along: Array
+    along_step: Array
+    links: Array
+    partition: Array
+    tile: Array
+    content: Array
+    share: Array
+    read_demand: Array
+    write_demand: Array
+    used_words: Array
+    table: Array
+    linked: Array
+
+
 @helper_with_arrays
-def _scratch(levels: int, slots: int, spatial_slots: int, fanouts: Array) -> tuple[Array, ...]:
-    """Memory for the evaluation of one mapping after the other."""
+def _scratch(levels: int, slots: int, spatial_slots: int, fanouts: Array) -> Scratch:
+    """Fresh memory; instances in use may be more than there are: such mappings do not fit, but are evaluated."""
     most = 1
     for level in range(levels):
         most = max(most, fanouts[level, 0] * fanouts[level, 1])
@@ -205,9 +251,8 @@ def _scratch(levels: int, slots: int, spatial_slots: int, fanouts: Array) -> tup
     content, share = np.empty(levels, np.float64), np.empty(levels, np.float64)
     read_demand, write_demand = np.empty(levels, np.float64), np.empty(levels, np.float64)
     used_words = np.empty(levels, np.float64)
-    # Instances in use may be more than there are: such mappings do not fit, but are evaluated all the same.
     table, linked = np.empty((most, AXES), np.int64), np.empty(most, np.bool_)
-    return (
+    return Scratch(
         t_dim,
         t_bound,
         t_step,
@@ -248,318 +293,329 @@ def _scratch(levels: int, slots: int, spatial_slots: int, fanouts: Array) -> tup
     )
 
 
-@helper_with_arrays
-def _evaluate(
-    loops: tuple[Array, ...], keeps: Array, tables: tuple[Any, ...], out: tuple[Array, ...], scratch: tuple[Array, ...]
-) -> None:
-    """See `evaluate_batch`; `scratch` is memory to work in."""
+@inlined_helper
+def _read_loops(loops: tuple[Array, ...], mapping: int, fanouts: Array, s: Scratch) -> tuple[int, int, bool]:
+    """Loops of a mapping from the inside out, with strides and extents.
+
+    How many temporal ones, compute cycles, and whether the fan-outs have room.
+    """
     temporal_dims, temporal_bounds, spatial_dims, spatial_bounds, spatial_axes = loops
+    levels, slots = temporal_dims.shape[1], temporal_dims.shape[2]
+    spatial_slots = spatial_dims.shape[2]
+    count, compute, fits = 0, 1, True
+    for dim in range(DIMS):
+        s.ext[0, dim] = 1
+    for level in range(levels):
+        for dim in range(DIMS):
+            s.ext[level + 1, dim] = s.ext[level, dim]
+        along_x, along_y, along_rows, number = 1, 1, 1, 0
+        for slot in range(spatial_slots - 1, -1, -1):
+            bound = spatial_bounds[mapping, level, slot]
+            if bound > 1:
+                dim, axis = spatial_dims[mapping, level, slot], spatial_axes[mapping, level, slot]
+                if axis == 0:
+                    along_x *= bound
+                elif axis == 1:
+                    along_y *= bound
+                else:
+                    along_rows *= bound
+                s.s_dim[level, number], s.s_bound[level, number] = dim, bound
+                s.s_step[level, number] = s.ext[level + 1, dim] if axis != 1 else -s.ext[level + 1, dim]
+                s.ext[level + 1, dim] *= bound
+                number += 1
+        # Instances are numbered row by row: from the inside out first the loops along x, then those along y.
+        for k in range(number):
+            if s.s_step[level, k] < 0:
+                for later in range(k + 1, number):
+                    if s.s_step[level, later] > 0:
+                        dim, bound, step = s.s_dim[level, later], s.s_bound[level, later], s.s_step[level, later]
+                        for at in range(later, k, -1):
+                            s.s_dim[level, at] = s.s_dim[level, at - 1]
+                            s.s_bound[level, at] = s.s_bound[level, at - 1]
+                            s.s_step[level, at] = s.s_step[level, at - 1]
+                        s.s_dim[level, k], s.s_bound[level, k], s.s_step[level, k] = dim, bound, step
+                        break
+        for k in range(number):
+            s.s_step[level, k] = abs(s.s_step[level, k])
+        s.s_count[level], s.fan[level] = number, along_x * along_y * along_rows
+        x, y = fanouts[level, 0], fanouts[level, 1]
+        fits = fits and along_x <= x and along_y <= y and along_rows <= x * y
+        for dim in range(DIMS):
+            s.covered_ext[level, dim] = s.ext[level + 1, dim]
+        s.t_start[level] = count
+        for slot in range(slots - 1, -1, -1):
+            bound = temporal_bounds[mapping, level, slot]
+            if bound > 1:
+                dim = temporal_dims[mapping, level, slot]
+                s.t_dim[count], s.t_bound[count], s.t_step[count] = dim, bound, s.ext[level + 1, dim]
+                s.ext[level + 1, dim] *= bound
+                compute *= bound
+                count += 1
+    return count, compute, fits
+
+
+@inlined_helper
+def _count_iterations(count: int, levels: int, s: Scratch) -> int:
+    """How often each loop advances (rule 2), and instances of each level; the status."""
+    status = DONE
+    most = s.linked.shape[0]
+    s.t_start[levels] = count
+    outer = 1.0
+    for j in range(count - 1, -1, -1):
+        # How often a loop advances (rule 2).
+        s.t_times[j] = (s.t_bound[j] - 1) * outer
+        outer *= s.t_bound[j]
+    s.above[levels] = 1
+    for level in range(levels - 1, -1, -1):
+        s.above[level] = s.above[level + 1] * s.fan[level]
+        if s.fan[level] > most:
+            status = TOO_LARGE  # more instances than the scratch tables hold: it does not fit anyway
+    return status
+
+
+@inlined_helper
+def _size_tiles(levels: int, dims_of: Array, scale_of: Array, s: Scratch) -> int:
+    """Tiles and partitions of a tensor; the status."""
+    status = DONE
+    for level in range(levels):
+        size = _box_words(s.ext[level + 1], dims_of, scale_of)
+        if size > LIMIT:
+            status = TOO_LARGE
+            size = 1.0
+        s.tile[level] = int(size)
+    s.partition[levels - 1] = s.tile[levels - 1]
+    for level in range(levels - 2, -1, -1):
+        if s.s_count[level + 1] == 0:
+            s.partition[level] = s.partition[level + 1]
+            continue
+        size = _box_words(s.covered_ext[level + 1], dims_of, scale_of)
+        if size > LIMIT or float(s.partition[level + 1]) * float(s.tile[level]) > 2.0**62:
+            status = TOO_LARGE
+            size = 1.0
+            s.partition[level + 1] = 1
+        s.partition[level] = s.partition[level + 1] * s.tile[level] // int(size)
+    return status
+
+
+@inlined_helper
+def _group_instances(level: int, axis_of: Array, scale_of: Array, dims_of: Array, s: Scratch) -> int:
+    """Groups of instances that need the same words, {size: number}, and how far instances reach on each axis.
+
+    How many sizes there are, -1 if too many.
+    """
+    plain = 1
+    groups_used = 1
+    s.group_size[0], s.group_number[0] = 1, 1
+    if s.s_count[level]:
+        for dim in range(DIMS):
+            s.along[dim] = 1
+        for axis in range(AXES):
+            s.span[axis] = 0
+        for k in range(s.s_count[level]):
+            dim = s.s_dim[level, k]
+            axis = axis_of[dim]
+            if axis < 0:
+                plain *= s.s_bound[level, k]
+            else:
+                step = s.s_step[level, k]
+                s.span[axis] += scale_of[dim] * step * (s.s_bound[level, k] - 1)
+                s.along_step[dim] = step if s.along[dim] == 1 else min(step, s.along_step[dim])
+                s.along[dim] *= s.s_bound[level, k]
+        s.group_size[0] = plain
+        for axis in range(AXES):
+            first, second = dims_of[axis, 0], dims_of[axis, 1]
+            if first < 0 or second < 0 or s.along[first] == 1 or s.along[second] == 1:
+                number = (s.along[first] if first >= 0 else 1) * (s.along[second] if second >= 0 else 1)
+                for k in range(groups_used):
+                    s.group_number[k] *= number
+                continue
+            groups_used = _add_chains(
+                s.along[first],
+                s.along[second],
+                s.along_step[first] * scale_of[first],
+                s.along_step[second] * scale_of[second],
+                s.group_size,
+                s.group_number,
+                groups_used,
+                s.other_size,
+                s.other_number,
+            )
+            if groups_used < 0:
+                break
+    return groups_used
+
+
+@inlined_helper
+def _visit(
+    level: int, fanout: int, columns: int, count: int, groups_used: int, axis_of: Array, scale_of: Array,
+    dims_of: Array, s: Scratch,
+) -> int:  # fmt: skip
+    """What a level sends further in for a tensor, at all visits of the tile below (rules 2, 3); the status."""
+    status = DONE
+    groups = 0
+    for k in range(groups_used):
+        groups += s.group_number[k]
+
+    # `off` axes differ between the move of a loop that does not move the tensor and the innermost loop's move.
+    start = s.t_start[level]
+    whole = float(s.tile[level - 1]) if level else 1.0
+    arrived, strip, carried, has_table, off = whole, whole, 0.0, False, 0
+    for axis in range(AXES):
+        s.behind[axis], s.first_move[axis] = 0, 0
+    # The innermost loop's visits come last, when it is known how often the slide was carried on.
+    for turn in range(start, count + 2):
+        if turn < count:
+            axis = axis_of[s.t_dim[turn]]
+            step = scale_of[s.t_dim[turn]] * s.t_step[turn] if axis >= 0 else 0
+            if turn == start:
+                if axis >= 0:
+                    s.first_move[axis], s.behind[axis], off = step, step, 1
+                if level:
+                    strip = 0.0
+                    if axis >= 0:
+                        extent = 1
+                        for place in range(2):
+                            dim = dims_of[axis, place]
+                            if dim >= 0:
+                                extent += scale_of[dim] * (s.ext[level, dim] - 1)
+                        strip = whole if step >= extent else floor(whole / extent) * step
+                continue
+            same = off == 0
+            if axis >= 0:
+                before = s.behind[axis]
+                was_off = 1 if -before != s.first_move[axis] else 0
+                same = off == was_off and step - before == s.first_move[axis]
+                s.behind[axis] = before + step
+                off += (1 if -s.behind[axis] != s.first_move[axis] else 0) - was_off
+            times, w, linkable = s.t_times[turn], whole, strip == whole
+            if same and level:
+                w, linkable = strip, True
+                carried += times
+        else:
+            if count == start or (level == 0 and turn > count):
+                break
+            after_strip = carried * (s.t_bound[start] - 1) if level else s.t_times[start]
+            times = after_strip if turn == count else s.t_times[start] - after_strip
+            w, linkable = strip, turn == count or strip == whole
+        if w == 0.0 or times == 0.0:
+            continue
+        if linkable and fanout > 1:
+            # Neighbours are at most as far apart as the instances reach.
+            near = True
+            for other in range(AXES):
+                if turn < count:
+                    # `behind` holds this loop's own step already.
+                    s.move[other] = (2 * step if other == axis else 0) - s.behind[other]
+                else:
+                    s.move[other] = s.first_move[other]
+                near = near and abs(s.move[other]) <= s.span[other]
+            if near:
+                if not has_table:
+                    has_table = True
+                    _fill_table(
+                        s.table,
+                        s.s_dim[level],
+                        s.s_bound[level],
+                        s.s_step[level],
+                        s.s_count[level],
+                        axis_of,
+                        scale_of,
+                    )
+                linked_count, left, left_used = _left_groups(
+                    s.table, s.linked, fanout, columns, s.move, groups, s.other_size, s.other_number
+                )
+                if left_used < 0:
+                    status = TOO_LARGE
+                    break
+                if left < groups:
+                    s.links[level] += int(linked_count * w * times)
+                    for k in range(left_used):
+                        sent = s.other_number[k] * w * times
+                        if not _add_entry(
+                            s.sizes, s.numbers, s.words, s.used, level, s.other_size[k], s.other_number[k], sent
+                        ):
+                            status = TOO_LARGE
+                    continue
+        arrived += w * times
+    for k in range(groups_used):
+        sent = s.group_number[k] * arrived
+        if not _add_entry(s.sizes, s.numbers, s.words, s.used, level, s.group_size[k], s.group_number[k], sent):
+            status = TOO_LARGE
+    s.content[level], delivered = 0.0, 0.0
+    for k in range(s.used[level]):
+        s.content[level] += s.words[level, k]
+        delivered += s.words[level, k] * s.sizes[level, k]
+    if delivered > LIMIT:
+        status = TOO_LARGE
+    return status
+
+
+@inlined_helper
+def _bypass(levels: int, keeps: Array, mapping: int, tensor: int, s: Scratch) -> int:
+    """Fills, then bypassing from the inside out (rule 6), of a tensor; the status."""
+    status = DONE
+    outermost = levels - 1
+    for level in range(levels):
+        s.share[level] = 0.0
+        if level < levels - 1:
+            for k in range(s.used[level + 1]):
+                s.share[level] += s.words[level + 1, k] * s.sizes[level + 1, k] / s.fan[level + 1]
+    for level in range(outermost):
+        if keeps[mapping, level, tensor]:
+            continue
+        delivered = 0.0
+        for k in range(s.used[level + 1]):
+            delivered += s.words[level + 1, k] * s.sizes[level + 1, k]
+        s.content[level + 1] = 0.0
+        for k in range(s.used[level + 1]):
+            s.words[level + 1, k] = s.words[level + 1, k] * (s.content[level] * s.fan[level + 1]) / delivered
+            s.content[level + 1] += s.words[level + 1, k]
+        s.links[level + 1] = 0
+        if s.content[level + 1] > LIMIT:
+            status = TOO_LARGE
+    return status
+
+
+@compiled_helper
+def _evaluate(
+    loops: tuple[Array, ...], keeps: Array, tables: tuple[Any, ...], out: tuple[Array, ...], s: Scratch
+) -> None:
+    """See `evaluate_batch`; `s` is memory to work in."""
     axis_of, scale_of, dims_of, fanouts, capacities, blocks, clusters, read_bandwidths, write_bandwidths = tables[:9]
     vector_pj, mac_pj = tables[9:]
     tiles_out, partitions_out, instances_out, reads_out, fills_out, updates_out, energies_out = out[:7]
     level_cycles_out, compute_out, cycles_out, energy_out, fits_out, status_out = out[7:]
-    n, levels, slots = temporal_dims.shape
-    spatial_slots = spatial_dims.shape[2]
+    n, levels = loops[0].shape[:2]
+    outermost = levels - 1
     detailed = tiles_out.shape[0] == n
-    (
-        t_dim,
-        t_bound,
-        t_step,
-        t_times,
-        t_start,
-        s_dim,
-        s_bound,
-        s_step,
-        s_count,
-        fan,
-        ext,
-        covered_ext,
-        above,
-        sizes,
-        numbers,
-        words,
-        used,
-        group_size,
-        group_number,
-        other_size,
-        other_number,
-        move,
-        first_move,
-        behind,
-        span,
-        along,
-        along_step,
-        links,
-        partition,
-        tile,
-        content,
-        share,
-        read_demand,
-        write_demand,
-        used_words,
-        table,
-        linked,
-    ) = scratch
-    most = linked.shape[0]
 
     for mapping in range(n):
         row = mapping if detailed else 0
-        status = DONE
-        # ---- loops from the inside out, with strides and extents
-        count, compute, fits = 0, 1, True
-        for dim in range(DIMS):
-            ext[0, dim] = 1
+        count, compute, fits = _read_loops(loops, mapping, fanouts, s)
+        status = _count_iterations(count, levels, s)
         for level in range(levels):
-            for dim in range(DIMS):
-                ext[level + 1, dim] = ext[level, dim]
-            along_x, along_y, along_rows, number = 1, 1, 1, 0
-            for slot in range(spatial_slots - 1, -1, -1):
-                bound = spatial_bounds[mapping, level, slot]
-                if bound > 1:
-                    dim, axis = spatial_dims[mapping, level, slot], spatial_axes[mapping, level, slot]
-                    if axis == 0:
-                        along_x *= bound
-                    elif axis == 1:
-                        along_y *= bound
-                    else:
-                        along_rows *= bound
-                    s_dim[level, number], s_bound[level, number] = dim, bound
-                    s_step[level, number] = ext[level + 1, dim] if axis != 1 else -ext[level + 1, dim]
-                    ext[level + 1, dim] *= bound
-                    number += 1
-            # Instances are numbered row by row: from the inside out first the loops along x, then those along y.
-            for k in range(number):
-                if s_step[level, k] < 0:
-                    for later in range(k + 1, number):
-                        if s_step[level, later] > 0:
-                            dim, bound, step = s_dim[level, later], s_bound[level, later], s_step[level, later]
-                            for at in range(later, k, -1):
-                                s_dim[level, at] = s_dim[level, at - 1]
-                                s_bound[level, at] = s_bound[level, at - 1]
-                                s_step[level, at] = s_step[level, at - 1]
-                            s_dim[level, k], s_bound[level, k], s_step[level, k] = dim, bound, step
-                            break
-            for k in range(number):
-                s_step[level, k] = abs(s_step[level, k])
-            s_count[level], fan[level] = number, along_x * along_y * along_rows
-            x, y = fanouts[level, 0], fanouts[level, 1]
-            fits = fits and along_x <= x and along_y <= y and along_rows <= x * y
-            for dim in range(DIMS):
-                covered_ext[level, dim] = ext[level + 1, dim]
-            t_start[level] = count
-            for slot in range(slots - 1, -1, -1):
-                bound = temporal_bounds[mapping, level, slot]
-                if bound > 1:
-                    dim = temporal_dims[mapping, level, slot]
-                    t_dim[count], t_bound[count], t_step[count] = dim, bound, ext[level + 1, dim]
-                    ext[level + 1, dim] *= bound
-                    compute *= bound
-                    count += 1
-        t_start[levels] = count
-        outer = 1.0
-        for j in range(count - 1, -1, -1):
-            # How often a loop advances (rule 2).
-            t_times[j] = (t_bound[j] - 1) * outer
-            outer *= t_bound[j]
-        above[levels] = 1
-        for level in range(levels - 1, -1, -1):
-            above[level] = above[level + 1] * fan[level]
-            if fan[level] > most:
-                status = TOO_LARGE  # more instances than the scratch tables hold: it does not fit anyway
-        for level in range(levels):
-            read_demand[level], write_demand[level], used_words[level] = 0.0, 0.0, 0.0
+            s.read_demand[level], s.write_demand[level], s.used_words[level] = 0.0, 0.0, 0.0
         energy = mac_pj
 
         for tensor in range(3):
             if status != DONE:
                 break
-            # ---- tiles and partitions
+            status = _size_tiles(levels, dims_of[tensor], scale_of[tensor], s)
             for level in range(levels):
-                size = _box_words(ext[level + 1], dims_of[tensor], scale_of[tensor])
-                if size > LIMIT:
+                s.used[level], s.links[level] = 0, 0
+                groups_used = _group_instances(level, axis_of[tensor], scale_of[tensor], dims_of[tensor], s)
+                if groups_used < 0:
                     status = TOO_LARGE
-                    size = 1.0
-                tile[level] = int(size)
-            partition[levels - 1] = tile[levels - 1]
-            for level in range(levels - 2, -1, -1):
-                if s_count[level + 1] == 0:
-                    partition[level] = partition[level + 1]
-                    continue
-                size = _box_words(covered_ext[level + 1], dims_of[tensor], scale_of[tensor])
-                if size > LIMIT or float(partition[level + 1]) * float(tile[level]) > 2.0**62:
-                    status = TOO_LARGE
-                    size = 1.0
-                    partition[level + 1] = 1
-                partition[level] = partition[level + 1] * tile[level] // int(size)
-
-            # ---- networks
-            for level in range(levels):
-                used[level], links[level] = 0, 0
-                # Groups of instances: {size: number}; how far instances reach on each axis.
-                plain = 1
-                groups_used = 1
-                group_size[0], group_number[0] = 1, 1
-                if s_count[level]:
-                    for dim in range(DIMS):
-                        along[dim] = 1
-                    for axis in range(AXES):
-                        span[axis] = 0
-                    for k in range(s_count[level]):
-                        dim = s_dim[level, k]
-                        axis = axis_of[tensor, dim]
-                        if axis < 0:
-                            plain *= s_bound[level, k]
-                        else:
-                            step = s_step[level, k]
-                            span[axis] += scale_of[tensor, dim] * step * (s_bound[level, k] - 1)
-                            along_step[dim] = step if along[dim] == 1 else min(step, along_step[dim])
-                            along[dim] *= s_bound[level, k]
-                    group_size[0] = plain
-                    for axis in range(AXES):
-                        first, second = dims_of[tensor, axis, 0], dims_of[tensor, axis, 1]
-                        if first < 0 or second < 0 or along[first] == 1 or along[second] == 1:
-                            number = (along[first] if first >= 0 else 1) * (along[second] if second >= 0 else 1)
-                            for k in range(groups_used):
-                                group_number[k] *= number
-                            continue
-                        groups_used = _add_chains(
-                            along[first],
-                            along[second],
-                            along_step[first] * scale_of[tensor, first],
-                            along_step[second] * scale_of[tensor, second],
-                            group_size,
-                            group_number,
-                            groups_used,
-                            other_size,
-                            other_number,
-                        )
-                        if groups_used < 0:
-                            status = TOO_LARGE
-                            break
-                    if status != DONE:
-                        break
-                groups = 0
-                for k in range(groups_used):
-                    groups += group_number[k]
-
-                # Visits of the tile below (rules 2, 3): `off` axes differ between the move of a loop that does not
-                # move the tensor and the innermost loop's move.
-                columns, fanout = fanouts[level, 0], fan[level]
-                start = t_start[level]
-                whole = float(tile[level - 1]) if level else 1.0
-                arrived, strip, carried, has_table, off = whole, whole, 0.0, False, 0
-                for axis in range(AXES):
-                    behind[axis], first_move[axis] = 0, 0
-                # The innermost loop's visits come last, when it is known how often the slide was carried on.
-                for turn in range(start, count + 2):
-                    if turn < count:
-                        axis = axis_of[tensor, t_dim[turn]]
-                        step = scale_of[tensor, t_dim[turn]] * t_step[turn] if axis >= 0 else 0
-                        if turn == start:
-                            if axis >= 0:
-                                first_move[axis], behind[axis], off = step, step, 1
-                            if level:
-                                strip = 0.0
-                                if axis >= 0:
-                                    extent = 1
-                                    for place in range(2):
-                                        dim = dims_of[tensor, axis, place]
-                                        if dim >= 0:
-                                            extent += scale_of[tensor, dim] * (ext[level, dim] - 1)
-                                    strip = whole if step >= extent else floor(whole / extent) * step
-                            continue
-                        same = off == 0
-                        if axis >= 0:
-                            before = behind[axis]
-                            was_off = 1 if -before != first_move[axis] else 0
-                            same = off == was_off and step - before == first_move[axis]
-                            behind[axis] = before + step
-                            off += (1 if -behind[axis] != first_move[axis] else 0) - was_off
-                        times, w, linkable = t_times[turn], whole, strip == whole
-                        if same and level:
-                            w, linkable = strip, True
-                            carried += times
-                    else:
-                        if count == start or (level == 0 and turn > count):
-                            break
-                        after_strip = carried * (t_bound[start] - 1) if level else t_times[start]
-                        times = after_strip if turn == count else t_times[start] - after_strip
-                        w, linkable = strip, turn == count or strip == whole
-                    if w == 0.0 or times == 0.0:
-                        continue
-                    if linkable and fanout > 1:
-                        # Neighbours are at most as far apart as the instances reach.
-                        near = True
-                        for other in range(AXES):
-                            if turn < count:
-                                # `behind` holds this loop's own step already.
-                                move[other] = (2 * step if other == axis else 0) - behind[other]
-                            else:
-                                move[other] = first_move[other]
-                            near = near and abs(move[other]) <= span[other]
-                        if near:
-                            if not has_table:
-                                has_table = True
-                                _fill_table(
-                                    table,
-                                    s_dim[level],
-                                    s_bound[level],
-                                    s_step[level],
-                                    s_count[level],
-                                    axis_of[tensor],
-                                    scale_of[tensor],
-                                )
-                            linked_count, left, left_used = _left_groups(
-                                table, linked, fanout, columns, move, groups, other_size, other_number
-                            )
-                            if left_used < 0:
-                                status = TOO_LARGE
-                                break
-                            if left < groups:
-                                links[level] += int(linked_count * w * times)
-                                for k in range(left_used):
-                                    sent = other_number[k] * w * times
-                                    if not _add_entry(
-                                        sizes, numbers, words, used, level, other_size[k], other_number[k], sent
-                                    ):
-                                        status = TOO_LARGE
-                                continue
-                    arrived += w * times
-                for k in range(groups_used):
-                    sent = group_number[k] * arrived
-                    if not _add_entry(sizes, numbers, words, used, level, group_size[k], group_number[k], sent):
-                        status = TOO_LARGE
-                content[level], delivered = 0.0, 0.0
-                for k in range(used[level]):
-                    content[level] += words[level, k]
-                    delivered += words[level, k] * sizes[level, k]
-                if delivered > LIMIT:
-                    status = TOO_LARGE
+                    break
+                sent = _visit(
+                    level, s.fan[level], fanouts[level, 0], count, groups_used, axis_of[tensor], scale_of[tensor],
+                    dims_of[tensor], s,
+                )  # fmt: skip
+                status = max(status, sent)
                 if status != DONE:
                     break
-            if status != DONE:
-                break
-
-            # ---- fills, then bypassing from the inside out (rule 6)
-            outermost = levels - 1
-            for level in range(levels):
-                share[level] = 0.0
-                if level < levels - 1:
-                    for k in range(used[level + 1]):
-                        share[level] += words[level + 1, k] * sizes[level + 1, k] / fan[level + 1]
-            for level in range(outermost):
-                if keeps[mapping, level, tensor]:
-                    continue
-                delivered = 0.0
-                for k in range(used[level + 1]):
-                    delivered += words[level + 1, k] * sizes[level + 1, k]
-                content[level + 1] = 0.0
-                for k in range(used[level + 1]):
-                    words[level + 1, k] = words[level + 1, k] * (content[level] * fan[level + 1]) / delivered
-                    content[level + 1] += words[level + 1, k]
-                links[level + 1] = 0
-                if content[level + 1] > LIMIT:
-                    status = TOO_LARGE
+            if status == DONE:
+                status = _bypass(levels, keeps, mapping, tensor, s)
             if status != DONE:
                 break
 
@@ -573,40 +629,40 @@ def _evaluate(
                 energies_out[row, level, tensor] = 0.0
                 if not keeps[mapping, level, tensor]:
                     continue
-                instances = above[level + 1]
-                peers = links[level + 1] // instances if level + 1 < levels else 0
-                arrivals = floor(content[level] + 0.5)
-                reads = floor(content[level] + 0.5) + peers
+                instances = s.above[level + 1]
+                peers = s.links[level + 1] // instances if level + 1 < levels else 0
+                arrivals = floor(s.content[level] + 0.5)
+                reads = floor(s.content[level] + 0.5) + peers
                 updates = 0
                 if tensor == OUTPUTS:
-                    reads, updates = max(0, reads - partition[level]), arrivals
-                fills = 0 if level == outermost else int(share[level]) + peers
+                    reads, updates = max(0, reads - s.partition[level]), arrivals
+                fills = 0 if level == outermost else int(s.share[level]) + peers
                 block = blocks[level]
                 accesses = -(-reads // block) + -(-fills // block) + -(-updates // block)
                 each = accesses * vector_pj[level] / (instances / min(instances, clusters[level]))
-                tiles_out[row, level, tensor] = tile[level]
-                partitions_out[row, level, tensor] = partition[level]
+                tiles_out[row, level, tensor] = s.tile[level]
+                partitions_out[row, level, tensor] = s.partition[level]
                 reads_out[row, level, tensor] = reads
                 fills_out[row, level, tensor] = fills
                 updates_out[row, level, tensor] = updates
                 energies_out[row, level, tensor] = each * instances
-                used_words[level] += tile[level]
-                read_demand[level] += reads / compute
-                write_demand[level] += (fills + updates) / compute
+                s.used_words[level] += s.tile[level]
+                s.read_demand[level] += reads / compute
+                s.write_demand[level] += (fills + updates) / compute
 
         # ---- cycles
         compute_out[mapping], status_out[mapping] = compute, status
         cycles = compute
         for level in range(levels):
-            fits = fits and (capacities[level] < 0 or used_words[level] <= capacities[level])
+            fits = fits and (capacities[level] < 0 or s.used_words[level] <= capacities[level])
             slowdown = 1.0
-            if read_demand[level] > read_bandwidths[level]:
-                slowdown = min(slowdown, read_bandwidths[level] / read_demand[level])
-            if write_demand[level] > write_bandwidths[level]:
-                slowdown = min(slowdown, write_bandwidths[level] / write_demand[level])
+            if s.read_demand[level] > read_bandwidths[level]:
+                slowdown = min(slowdown, read_bandwidths[level] / s.read_demand[level])
+            if s.write_demand[level] > write_bandwidths[level]:
+                slowdown = min(slowdown, write_bandwidths[level] / s.write_demand[level])
             stretched = compute if slowdown == 1.0 else ceil(compute / slowdown)
             level_cycles_out[row, level] = stretched
-            instances_out[row, level] = above[level + 1]
+            instances_out[row, level] = s.above[level + 1]
             cycles = max(cycles, stretched)
             for tensor in range(3):
                 energy += energies_out[row, level, tensor]

@@ -66,6 +66,7 @@ class Hand:
     buffer_keeps: str = "io"
     mesh: str = "2x2"
     stride_w: int = 1
+    dilation_w: int = 1
     payload: int | None = 1
     """Flits of a packet (None: as many as by default); where tiles fill theirs the program's counts are exact."""
 
@@ -142,7 +143,21 @@ EXACT = {
 }
 """Schedules of which the program says all, or more than of others."""
 
-HANDS = NEAR | EXACT
+SLIDING = {
+    "a window that slides once": Hand("P16 R3 C8 K4", ("", "P2 K2x K2y", "P8 R3 C8x"), fanouts=(8,)),
+    "a window that slides under channels": Hand("P16 R3 C16 K4", ("C2", "P2 K2x K2y", "P8 R3 C8x"), fanouts=(8,)),
+    "channels inside of a slide": Hand("P16 R3 C16 K4", ("P2", "C2 K2x K2y", "P8 R3 C8x"), fanouts=(8,)),
+    "kernels inside of a slide": Hand("P16 R3 C8 K16", ("P2", "K4 K2x K2y", "P8 R3 C8x"), fanouts=(8,)),
+    "taps inside of a slide": Hand("P16 R6 C8 K4", ("P2", "R2 K2x K2y", "P8 R3 C8x"), fanouts=(8,)),
+    "taps outside of a slide": Hand("P16 R6 C8 K4", ("R2", "P2 K2x K2y", "P8 R3 C8x"), fanouts=(8,)),
+    "a dilated window that slides": Hand("P16 R3 C8 K4", ("", "P2 K2x K2y", "P8 R3 C8x"), fanouts=(8,), dilation_w=2),
+    "a window with gaps that slides": Hand(
+        "P16 R3 C8 K4", ("", "P2 K2x K2y", "P8 R3 C8x"), fanouts=(8,), stride_w=2, dilation_w=3
+    ),
+}
+"""Schedules that want much of what they have had before once more."""
+
+HANDS = NEAR | EXACT | SLIDING
 
 
 def by_hand(name: str) -> Schedule:
@@ -160,7 +175,7 @@ def by_hand(name: str) -> Schedule:
         }
     )
     arch = architecture(levels, buffer_keeps=keeps, fanouts=list(hand.fanouts), mesh=hand.mesh, noc=noc)
-    layer = Layer.from_data(sizes(hand.layer, stride_w=hand.stride_w))
+    layer = Layer.from_data(sizes(hand.layer, stride_w=hand.stride_w, dilation_w=hand.dilation_w))
     nest = tuple(
         ScheduleLevel(level=entry.name, keeps=entry.keeps, loops=tuple(of_loops(text)))
         for entry, text in zip(arch.levels[::-1], hand.loops, strict=True)
