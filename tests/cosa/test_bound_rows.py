@@ -199,6 +199,20 @@ ORDERS: dict[str, tuple[str, tuple[dict[str, Any], ...], str, Tiles, float]] = {
         Tiles.of("", "P3", "R3 K2"),
         1.0,
     ),
+    "a window slides or comes back, as the loop stated inside says": (
+        "P4 R4 K2",
+        (keeps_one("i"), level()),
+        "P",
+        Tiles.of("P2 R2", "P2 K2 R2"),
+        0.846,
+    ),
+    "a window that comes back saves almost half": (
+        "P16 R2 K2",
+        (keeps_one("i"), level()),
+        "",
+        Tiles.of("", "P16 R2 K2"),
+        0.987,
+    ),
 }
 """Layer, levels, the order stated for the outermost one, a tiling, and what the program has of its least energy."""
 
