@@ -213,6 +213,20 @@ ORDERS: dict[str, tuple[str, tuple[dict[str, Any], ...], str, Tiles, float]] = {
         Tiles.of("", "P16 R2 K2"),
         0.987,
     ),
+    "of two windows that come back one saves": (
+        "P2 R2 Q2 S2 K2",
+        (keeps_one("i"), level()),
+        "",
+        Tiles.of("", "P2 R2 Q2 S2 K2"),
+        0.909,
+    ),
+    "a window slides on where the taps move it by as much": (
+        "P2 R4",
+        (keeps_one("i"), level()),
+        "",
+        Tiles.of("R2", "P2 R2"),
+        0.936,
+    ),
 }
 """Layer, levels, the order stated for the outermost one, a tiling, and what the program has of its least energy."""
 

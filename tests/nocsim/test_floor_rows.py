@@ -131,6 +131,12 @@ EXACT = {
     "taps inside while outputs stay": Hand(
         "P8 R4 C32 K64", ("", "P4 C2 R2 K4x K2y", "P2 R2 C16x K8x"), fanouts=(128,), buffer_keeps="w", mesh="4x2"
     ),
+    "a window that comes back": Hand(
+        "P16 R2 K4", ("", "K2x", "P16 R2", "K2"), fanouts=(1, 1), pe_levels=("io", "w"), buffer_keeps="o", mesh="2x1"
+    ),
+    "taps inside of kernels while outputs stay": Hand(
+        "P2 R4 C16 K256", ("", "K4 R2 K4x K2y", "P2 R2 C16x K8x"), fanouts=(128,), buffer_keeps="w", mesh="4x2"
+    ),
     "taps side by side between gaps": Hand(
         "P2 R6 K2", ("", "R2 R3x", "P2 K2"), fanouts=(1,), buffer_keeps="o", mesh="3x1", stride_w=3
     ),
