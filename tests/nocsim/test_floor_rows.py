@@ -114,6 +114,9 @@ EXACT = {
         "P32 C64 K16", ("P32", "C4x", "C16x K16x"), fanouts=(256,), buffer_keeps="i", mesh="4x1"
     ),
     "inputs at the MACs": Hand("P8 R4 C8 K2", ("C8", "K2x", "P4 R2 P2x R2x"), fanouts=(4,), pe_levels=("wo",)),
+    "inputs at MACs side by side": Hand(
+        "P8 R4 C64 K2", ("C8", "K2x", "P4 R4 P2x C8x"), fanouts=(16,), pe_levels=("wo",)
+    ),
     "outputs side by side around taps": Hand(
         "P16 R3 C64", ("C8 P2", "", "P8x", "R3 C8x"), fanouts=(8, 8), pe_levels=("wio", "wo"), buffer_keeps="o"
     ),
