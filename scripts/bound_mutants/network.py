@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from bound_mutants.terms import BOTH, FILE_NETWORK, FILE_PE, Term
+from bound_mutants.terms import BOTH, FILE_NETWORK, FILE_PE, UNPROVEN, Term
 
 NETWORK = (
     # flits
@@ -155,7 +155,7 @@ NETWORK = (
         FILE_PE,
         "gate",
         "<<space.require(between <= sum(counts.values()))>>",
-        alike={"never": "a tighter bound that no nest is known to break, and nobody has proven: it is not claimed"},
+        alike={"never": UNPROVEN},
     ),
     Term(FILE_PE, "row", """<<space.require(known >= first + space.weighted(outside, apart, ("temporal",), log2))>>"""),
     Term(FILE_PE, "row", "<<space.require(known >= fetched + _NEVER * between)>>"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bound_mutants.terms import BOTH, FILE_LINKS, FILE_ORDERS, FILE_SPACE, LARGE, Term
+from bound_mutants.terms import BOTH, FILE_LINKS, FILE_ORDERS, FILE_SPACE, LARGE, UNPROVEN, Term
 
 ORDERS = (
     # modes
@@ -80,10 +80,20 @@ ORDERS = (
     Term(FILE_ORDERS, "gate", "<<space.require(here <= loops)>>"),
     Term(FILE_ORDERS, "gate", """<<space.require(here <= most * self.clear(inner, frozenset(("C", "N", "G"))))>>"""),
     Term(FILE_ORDERS, "gate", "<<space.require(here <= own + most * other)>>"),
-    Term(FILE_ORDERS, "amount", 'other = 1 - self.modes[level, "outputs"] + <<self.clear(level, frozenset(("C",)))>>'),
+    Term(
+        FILE_ORDERS,
+        "amount",
+        'other = 1 - self.modes[level, "outputs"] + <<self.clear(level, frozenset(("C",)))>>',
+        alike=dict.fromkeys(BOTH, "what it allows is longer than any sweep that a gain asks for"),
+    ),
     Term(FILE_ORDERS, "amount", "total = total + <<here>>"),
     Term(FILE_ORDERS, "log", """own = <<space.weighted(outside, (dim,), ("temporal",), log2)>>"""),
-    Term(FILE_ORDERS, "amount", "return own + <<log2(space.longest(partner))>> * goes_on"),
+    Term(
+        FILE_ORDERS,
+        "amount",
+        "return own + <<log2(space.longest(partner))>> * goes_on",
+        alike={"/ 1.2": UNPROVEN},
+    ),
     Term(
         FILE_ORDERS,
         "gate",

@@ -75,6 +75,7 @@ FILE_LOADS = "cosa/analytical/loads.py"
 BOTH = ("x 1.2", "/ 1.2")
 LARGE = "a constant that only has to be large enough"
 TOLERANCE = "a tolerance: whole numbers of words are told apart by any part of one"
+UNPROVEN = "a tighter bound that no nest is known to break, and nobody has proven: it is not claimed"
 WHOLE = "implied where choices are whole: it shortens the proof"
 
 

@@ -287,6 +287,14 @@ class Meshed:
         prefetched = amounts.pop("prefetched")
         return amounts if prefetched is None else amounts | {"gb_out - prefetched": loads.gb_out - prefetched}
 
+    def energies(self, point: MappingPoint) -> tuple[float, float | None]:
+        """The least energy (pJ) of a tiling's nests, and the least that the program has."""
+        neighbourhood, evaluator = self.model.neighbourhood, self.model.evaluator(point)
+        batches = map(neighbourhood.batch, neighbourhood.every_nest(point))
+        judged = min(float(evaluator.evaluate(batch, detail=False).energy_pj.min()) for batch in batches)
+        fix_counts(self.program, point)
+        return judged, least(self.program, self.program.energy, 1e5)
+
     def says(self, point: MappingPoint) -> tuple[float | None, float | None]:
         """The least floor and the least predicted cycles that the program has for a tiling."""
         fix_counts(self.program, point)

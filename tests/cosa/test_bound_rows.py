@@ -199,6 +199,62 @@ ORDERS: dict[str, tuple[str, tuple[dict[str, Any], ...], str, Tiles, float]] = {
         Tiles.of("", "P3", "R3 K2"),
         1.0,
     ),
+    "a window slides or comes back, as the loop stated inside says": (
+        "P4 R4 K2",
+        (keeps_one("i"), level()),
+        "P",
+        Tiles.of("P2 R2", "P2 K2 R2"),
+        0.846,
+    ),
+    "a window that comes back saves almost half": (
+        "P16 R2 K2",
+        (keeps_one("i"), level()),
+        "",
+        Tiles.of("", "P16 R2 K2"),
+        0.987,
+    ),
+    "of two windows that come back one saves": (
+        "P2 R2 Q2 S2 K2",
+        (keeps_one("i"), level()),
+        "",
+        Tiles.of("", "P2 R2 Q2 S2 K2"),
+        0.909,
+    ),
+    "a window does not slide around kernels further in": (
+        "P4 R3 K2",
+        (keeps_one("i"), level("wo", 100), level()),
+        "",
+        Tiles.of("P2 R3", "K2", "P2"),
+        1.0,
+    ),
+    "a window slides inside of instances side by side": (
+        "P8 R3",
+        (keeps_one("i"), level("wo", 100), level(fanout=2)),
+        "",
+        Tiles.of("P2 R3", "P2", "/ P2"),
+        0.994,
+    ),
+    "windows of two instances slide past one another": (
+        "P64 R5",
+        (keeps_one("i"), level(fanout=2)),
+        "",
+        Tiles.of("P2 R5", "P16 / P2"),
+        0.991,
+    ),
+    "a window slides where there could be instances side by side": (
+        "P32 R2",
+        (keeps_one("i"), level(fanout=2)),
+        "",
+        Tiles.of("R2", "P32"),
+        0.989,
+    ),
+    "a window slides on where the taps move it by as much": (
+        "P2 R4",
+        (keeps_one("i"), level()),
+        "",
+        Tiles.of("R2", "P2 R2"),
+        0.936,
+    ),
 }
 """Layer, levels, the order stated for the outermost one, a tiling, and what the program has of its least energy."""
 

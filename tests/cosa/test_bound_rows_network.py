@@ -10,7 +10,10 @@ import random
 import pytest
 
 from cosa.analytical.constants import Constants
-from tests.cosa.bound_cases import Meshed, meshed
+from cosa.model.arch import Architecture
+from cosa.model.layer import Layer
+from tests.cosa.bound_cases import Meshed, Tiles, meshed, sizes
+from tests.nocsim.nests import architecture
 from tests.nocsim.test_floor_rows import HANDS, by_hand, drawn, floor_cycles
 
 CASES: tuple[tuple[int, int, float, float], ...] = (
@@ -156,6 +159,9 @@ HAND_SHARES: dict[str, tuple[float, float]] = {
     "taps side by side between gaps": (1.0, 0.987),
     "much to compute with the last weights": (0.996, 0.996),
     "much to compute before the first outputs": (1.0, 0.993),
+    "a window that comes back": (1.0, 0.996),
+    "taps inside of kernels while outputs stay": (1.0, 0.999),
+    "inputs at MACs side by side": (1.0, 1.0),
 }
 """The same shares of the schedules made by hand."""
 
@@ -383,6 +389,25 @@ LOOSE: dict[str, dict[str, float]] = {
         "last weights": 0.943,
         "global buffer out, once PEs have begun": 0.892,
     },
+    "a window that comes back": {
+        "DRAM out": 0.965,
+        "links to the PEs": 0.974,
+        "global buffer in": 0.4,
+        "one PE in": 0.962,
+        "DRAM bytes": 0.988,
+    },
+    "taps inside of kernels while outputs stay": {
+        "DRAM out": 0.999,
+        "links to the PEs": 0.999,
+        "one PE in": 0.91,
+        "last weights": 0.5,
+        "global buffer out, once PEs have begun": 0.772,
+        "DRAM bytes": 0.987,
+    },
+    "inputs at MACs side by side": {
+        "DRAM in": 0.641,
+        "global buffer out, once PEs have begun": 0.92,
+    },
 }
 """Shares of rows of the floor of the schedules made by hand that the program has; of all others it has the whole."""
 
@@ -408,6 +433,17 @@ def test_the_program_sees_what_it_saw_and_not_more_than_there_is() -> None:
             assert says_floor is not None and says_cycles is not None, (seed, number)
             assert least_floor * floor - 1e-2 <= says_floor <= floor + 1e-2, (seed, number)
             assert least_cycles * cycles - 1e-2 <= says_cycles <= cycles + 1e-2, (seed, number)
+
+
+def test_energy_of_a_window_with_gaps_is_that_of_its_box() -> None:
+    """Of six positions in a box of eight four are new with each step of two, and the strip of a box is two."""
+    data = architecture([["weights", "inputs", "outputs"]], buffer_keeps=["outputs"]).model_dump(mode="json")
+    for at, entry in enumerate(data["levels"]):
+        entry["vector_access_energy_pj"] = float(at == 0)
+    view = Meshed(Layer.from_data(sizes("P16 R3 K4", dilation_w=3)), Architecture.from_data(data), Constants())
+    judged, says = view.energies(Tiles.of("P2 R3", "P8 / K4", "").point())
+    assert says is not None
+    assert 0.955 * judged <= says <= judged
 
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(at, marks=pytest.mark.slow) for at in range(12, 300, 12))])

@@ -114,6 +114,9 @@ EXACT = {
         "P32 C64 K16", ("P32", "C4x", "C16x K16x"), fanouts=(256,), buffer_keeps="i", mesh="4x1"
     ),
     "inputs at the MACs": Hand("P8 R4 C8 K2", ("C8", "K2x", "P4 R2 P2x R2x"), fanouts=(4,), pe_levels=("wo",)),
+    "inputs at MACs side by side": Hand(
+        "P8 R4 C64 K2", ("C8", "K2x", "P4 R4 P2x C8x"), fanouts=(16,), pe_levels=("wo",)
+    ),
     "outputs side by side around taps": Hand(
         "P16 R3 C64", ("C8 P2", "", "P8x", "R3 C8x"), fanouts=(8, 8), pe_levels=("wio", "wo"), buffer_keeps="o"
     ),
@@ -130,6 +133,12 @@ EXACT = {
     ),
     "taps inside while outputs stay": Hand(
         "P8 R4 C32 K64", ("", "P4 C2 R2 K4x K2y", "P2 R2 C16x K8x"), fanouts=(128,), buffer_keeps="w", mesh="4x2"
+    ),
+    "a window that comes back": Hand(
+        "P16 R2 K4", ("", "K2x", "P16 R2", "K2"), fanouts=(1, 1), pe_levels=("io", "w"), buffer_keeps="o", mesh="2x1"
+    ),
+    "taps inside of kernels while outputs stay": Hand(
+        "P2 R4 C16 K256", ("", "K4 R2 K4x K2y", "P2 R2 C16x K8x"), fanouts=(128,), buffer_keeps="w", mesh="4x2"
     ),
     "taps side by side between gaps": Hand(
         "P2 R6 K2", ("", "R2 R3x", "P2 K2"), fanouts=(1,), buffer_keeps="o", mesh="3x1", stride_w=3
