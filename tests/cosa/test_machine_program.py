@@ -354,8 +354,8 @@ def test_constants_are_part_of_the_prediction() -> None:
 def test_who_pads_nothing_is_told_of_idle_macs() -> None:
     layer = Layer(name="primes", R=1, S=1, P=37, Q=1, C=19, K=41, N=1)
     plain = cosa.schedule(layer, load_architecture("simba_4x4"), model="analytical", rounds=1)
-    (hint,) = (note for note in plain.provenance.notes if "pad_percent" in note)
+    (hint,) = (note for note in plain.provenance.notes if "--pad-percent" in note)
     assert "P 37, C 19, K 41 grow" in hint
     padded = cosa.schedule(layer, load_architecture("simba_4x4"), model="analytical", rounds=1, pad_percent=15)
     assert padded.provenance.model_cycles < plain.provenance.model_cycles / 2
-    assert not any("pad_percent" in note for note in padded.provenance.notes)
+    assert not any("--pad-percent" in note for note in padded.provenance.notes)
