@@ -11,7 +11,8 @@ PROGRAM = (
         FILE_PROGRAM,
         "amount",
         "room = log2(words - <<len(always - {tensor})>> + 0.5)",
-        alike=dict.fromkeys(("/ 1.2", "dropped"), "the row of the sum of tiles bounds them, too"),
+        alike=dict.fromkeys(("/ 1.2", "dropped"), "the row of the sum of tiles bounds them, too")
+        | {"x 1.2": "of two words at most not the half that is a tolerance"},
     ),
     Term(
         FILE_PROGRAM,

@@ -70,6 +70,12 @@ WINDOWS: tuple[tuple[int, int, float, float], ...] = (
     (28, 1, 0.833, 0.872),
     (35, 0, 0.876, 0.58),
     (43, 2, 1.0, 0.9),
+    (47, 0, 0.663, 1.0),
+    (49, 1, 0.983, 0.616),
+    (52, 0, 1.0, 0.905),
+    (62, 3, 1.0, 0.794),
+    (63, 1, 1.0, 1.0),
+    (116, 2, 0.512, 1.0),
 )
 """Seed, number of the tiling, and the shares of the least cycles and of the least energy that the program sees.
 
@@ -258,10 +264,35 @@ ORDERS: dict[str, tuple[str, tuple[dict[str, Any], ...], str, Tiles, float]] = {
 }
 """Layer, levels, the order stated for the outermost one, a tiling, and what the program has of its least energy."""
 
+NEIGHBOURS: dict[str, tuple[str, tuple[dict[str, Any], ...], str, Tiles, float]] = {
+    "taps side by side have all but one word of another": (
+        "P32 R4",
+        (keeps_one("i", pj=0.0), level(fanout=4, pj=1.0)),
+        "",
+        Tiles.of("", "P32 / R4"),
+        0.984,
+    ),
+    "kernels side by side have what comes back": (
+        "P16 R2 K2",
+        (keeps_one("i", pj=0.0), level(fanout=2, pj=1.0)),
+        "",
+        Tiles.of("", "P16 R2 / K2"),
+        0.994,
+    ),
+    "words of neighbours are fewer to arrive, over all instances": (
+        "P8 R2 K4",
+        (keeps_one("i"), level("wo", 100, fanout=2), level(fanout=4)),
+        "",
+        Tiles.of("", "P8 / R2", "/ K4"),
+        0.916,
+    ),
+}
+"""The same where instances need what a neighbour has."""
 
-@pytest.mark.parametrize("name", ORDERS)
-def test_what_orders_allow(name: str) -> None:
-    layer, levels, order, tiles, share = ORDERS[name]
+
+@pytest.mark.parametrize("name", ORDERS | NEIGHBOURS)
+def test_what_orders_and_neighbours_allow(name: str) -> None:
+    layer, levels, order, tiles, share = (ORDERS | NEIGHBOURS)[name]
     stated = {"kind": "constraints", "orders": [{"level": f"L{len(levels) - 1}", "order": list(order)}]}
     seen = Analytical(sizes(layer), machine(*levels), constraints=stated if order else None).look(tiles)
     assert seen.program_energy_pj is not None
