@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bound_mutants.terms import BOTH, FILE_PROGRAM, LARGE, TOLERANCE, WHOLE, Term
+from bound_mutants.terms import BOTH, FILE_PROGRAM, LARGE, TOLERANCE, UNPROVEN, WHOLE, Term
 
 PROGRAM = (
     # capacities
@@ -77,6 +77,7 @@ PROGRAM = (
         """total = total - <<self.links.words_rounded(
                     tensor, range(child + 2, level + 1), _ROUNDED_READ * most_arrays / unit, arc
                 )>>""",
+        alike=dict.fromkeys(("/ 1.2", "dropped"), UNPROVEN),
     ),
     Term(FILE_PROGRAM, "amount", "total = total + <<moved>>"),
     Term(

@@ -194,17 +194,22 @@ LINKS = (
         "log",
         "return <<self._network(child + 1).saved>> + sum(",
     ),
-    Term(FILE_LINKS, "log", "<<self._network(at).uneven>> for at in range(child + 2, level + 1)"),
+    Term(
+        FILE_LINKS,
+        "log",
+        "<<self._network(at).uneven>> for at in range(child + 2, level + 1)",
+        alike={"dropped": UNPROVEN},
+    ),
     Term(FILE_LINKS, "log", """return <<self._network(child + 1).saved>> if tensor == "inputs" else 0.0"""),
-    Term(FILE_LINKS, "gate", "<<self.space.require(rounded <= sum(active))>>"),
+    Term(FILE_LINKS, "gate", "<<self.space.require(rounded <= sum(active))>>", alike={"never": UNPROVEN}),
     Term(
         FILE_LINKS,
         "gate",
         "<<self.space.require(rounded <= given)>>",
-        alike={"always": "a power that is not given is 0"},
+        alike={"always": "a power that is not given is 0", "never": UNPROVEN},
     ),
     Term(FILE_LINKS, "gate", """<<space.require(returns <= self._sharing(level, "inputs"))>>"""),
-    Term(FILE_LINKS, "gate", "<<space.require(active <= sum(ways.values()) + returns)>>"),
+    Term(FILE_LINKS, "gate", "<<space.require(active <= sum(ways.values()) + returns)>>", alike={"never": UNPROVEN}),
     Term(FILE_LINKS, "amount", "saved: Expression = <<returns>>"),
     Term(
         FILE_LINKS,
@@ -213,8 +218,13 @@ LINKS = (
                 axis, level, one, {a: ways[a] + undone[a] for a in self._axes if a != axis}
             )>>""",
     ),
-    Term(FILE_LINKS, "amount", "uneven = uneven + <<log2(MOST_UNEVEN)>> * both"),
-    Term(FILE_LINKS, "gate", "<<space.require(both <= active)>>"),
+    Term(
+        FILE_LINKS,
+        "amount",
+        "uneven = uneven + <<log2(MOST_UNEVEN)>> * both",
+        alike=dict.fromkeys(("/ 1.2", "dropped"), UNPROVEN),
+    ),
+    Term(FILE_LINKS, "gate", "<<space.require(both <= active)>>", alike={"never": UNPROVEN}),
     Term(FILE_LINKS, "row", "<<space.require(sum(chosen) <= 1)>>"),
     Term(FILE_LINKS, "gate", "<<space.require(saved <= most * given)>>"),
     Term(
@@ -232,6 +242,7 @@ LINKS = (
         FILE_LINKS,
         "amount",
         "slack = slack + <<possible * log2(space.longest(other.outputs) * space.longest(other.taps))>>",
+        alike=dict.fromkeys(("/ 1.2", "dropped"), UNPROVEN),
     ),
     Term(FILE_LINKS, "amount", "most = <<log2(prod(space.architecture.fanout(level)) + 0.5)>>", alike={"x 1.2": LARGE}),
     Term(

@@ -286,6 +286,27 @@ NEIGHBOURS: dict[str, tuple[str, tuple[dict[str, Any], ...], str, Tiles, float]]
         Tiles.of("", "P8 / R2", "/ K4"),
         0.916,
     ),
+    "positions side by side have what comes back": (
+        "P8 R2 Q16 S2",
+        (keeps_one("i", pj=0.0), level(fanout=16, pj=1.0)),
+        "",
+        Tiles.of("", "Q16 S2 / P8 R2"),
+        0.912,
+    ),
+    "taps side by side along two axes": (
+        "P2 R16 Q2 S2",
+        (keeps_one("i", pj=0.0), level(fanout=32, pj=1.0)),
+        "",
+        Tiles.of("", "P2 Q2 / R16 S2"),
+        0.74,
+    ),
+    "half a word may be rounded off": (
+        "P3 R3",
+        (keeps_one("i", pj=0.0), level("wo", 100), level(fanout=9, pj=1.0)),
+        "",
+        Tiles.of("", "", "P3 / R3"),
+        0.966,
+    ),
 }
 """The same where instances need what a neighbour has."""
 
