@@ -137,6 +137,14 @@ EXACT = {
     "a window that comes back": Hand(
         "P16 R2 K4", ("", "K2x", "P16 R2", "K2"), fanouts=(1, 1), pe_levels=("io", "w"), buffer_keeps="o", mesh="2x1"
     ),
+    "two windows that come back": Hand(
+        "P2 R2 Q2 S2 K4",
+        ("", "K2x", "P2 R2 Q2 S2", "K2"),
+        fanouts=(1, 1),
+        pe_levels=("io", "w"),
+        buffer_keeps="o",
+        mesh="2x1",
+    ),
     "taps inside of kernels while outputs stay": Hand(
         "P2 R4 C16 K256", ("", "K4 R2 K4x K2y", "P2 R2 C16x K8x"), fanouts=(128,), buffer_keeps="w", mesh="4x2"
     ),
