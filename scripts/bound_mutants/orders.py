@@ -242,7 +242,7 @@ LINKS = (
         FILE_LINKS,
         "amount",
         "slack = slack + <<possible * log2(space.longest(other.outputs) * space.longest(other.taps))>>",
-        alike=dict.fromkeys(("/ 1.2", "dropped"), UNPROVEN),
+        alike={"/ 1.2": UNPROVEN},
     ),
     Term(FILE_LINKS, "amount", "most = <<log2(prod(space.architecture.fanout(level)) + 0.5)>>", alike={"x 1.2": LARGE}),
     Term(

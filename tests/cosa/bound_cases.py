@@ -163,8 +163,6 @@ def least(program: Any, expression: Any, unit: float) -> float | None:
     """The least value of an expression of a program, its powers exact; None where there is no solution."""
     from pyomo.core import Objective
 
-    if not has_variables(expression):
-        return float(expression) * unit
     if program.model.component("objective") is not None:
         program.model.del_component("objective")
     program.model.objective = Objective(expr=expression)
@@ -261,9 +259,7 @@ class Meshed:
                 found[name] = min(found.get(name, np.inf), float(np.min(cycles)))
         fix_counts(self.program, point)
         for name, expression in self.program.floors.items():
-            says = least(self.program, expression, 1000.0)
-            assert says is not None
-            yield name, found[name], says
+            yield name, found[name], self._least(expression)
 
     def loads(self, point: MappingPoint) -> Iterator[tuple[str, float, float]]:
         """Each load by name: the least of a tiling's nests, and the least that the program has.
@@ -277,9 +273,15 @@ class Meshed:
                 found[name] = min(found.get(name, np.inf), float(np.min(amount)))
         fix_counts(self.program, point)
         for name, amount in self._amounts(self.program.loads).items():
-            says = least(self.program, amount, 1000.0)
-            assert says is not None
-            yield name, found[name], says
+            yield name, found[name], self._least(amount)
+
+    def _least(self, expression: Any) -> float:
+        """The least value of a load of a tiling that there is."""
+        if not has_variables(expression):
+            return float(expression) * 1000.0
+        says = least(self.program, expression, 1000.0)
+        assert says is not None
+        return says
 
     @staticmethod
     def _amounts(loads: NetworkLoads) -> dict[str, Any]:
