@@ -447,7 +447,7 @@ def test_names_and_options_are_checked(small: Layer, simba: Architecture) -> Non
         mapped("random", small, simba, objective="cosa")
     with pytest.raises(InputError, match="gap: an option of program, published, not of the mapper random"):
         mapped("random", small, simba, gap=0.1)
-    with pytest.raises(InputError, match="workers: out of range"):
+    with pytest.raises(InputError, match="workers: not a number of processes"):
         mapped("random", small, simba, workers=0)
     with pytest.raises(InputError, match=r"victory_condition: not valid .found 0.; allowed: a whole number from 1"):
         mapped("hybrid", small, simba, victory_condition=0)

@@ -59,7 +59,7 @@ def test_transposed_loops_must_fit() -> None:
 
 
 def test_an_unknown_placement_names_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"--placement: no such placement.*did you mean row_major"):
+    with pytest.raises(InputError, match=r"placement: no such placement.*did you mean row_major"):
         architecture([["weights", "inputs", "outputs"]]).with_placement("row_mayor")
 
 
