@@ -11,6 +11,7 @@ import typer
 from cosa.common.errors import InputError
 from cosa.common.options import Options, option
 from cosa.common.parameters import Given, takes
+from cosa.common.tables import table
 from cosa.common.terminal import check_output, out
 from cosa.model.noc import parse_mesh
 
@@ -215,7 +216,8 @@ def _sweep(pattern: Pattern, rates: str, options: dict[str, Any], output: str | 
 
     from cosa.common.files import write_atomic
     from nocsim.result.pictures import PICTURE_ENDINGS
-    from nocsim.traffic.report import draw_curve, table
+    from nocsim.traffic.report import draw_curve
+    from nocsim.traffic.report import table as csv
     from nocsim.traffic.synthetic import sweep, sweep_rates
 
     name = output or f"{pattern.name}_{pattern.topology.columns}x{pattern.topology.rows}.png"
@@ -228,19 +230,17 @@ def _sweep(pattern: Pattern, rates: str, options: dict[str, Any], output: str | 
     quiet = json_file == "-"
     results: list[TrafficResult] = []
     if not quiet:
-        out("  rate  offered  accepted  mean latency       p99\n")
+        out(_curve())
     for result in sweep(pattern, loads, **options):
         results.append(result)
         if not quiet:
             latency = result.packet_latency
             mean = "-" if latency.mean is None else f"{latency.mean:.2f}"
-            note = "  deadlocked" if result.deadlocked else "  saturated" if result.saturated else ""
-            out(
-                f"{result.rate:6g}  {result.offered:7.4f}  {result.accepted:8.4f}  {mean:>12}  "
-                f"{'-' if latency.p99 is None else latency.p99:>8}{note}\n"
-            )
+            p99 = "-" if latency.p99 is None else str(latency.p99)
+            note = " deadlocked" if result.deadlocked else " saturated" if result.saturated else ""
+            out(_curve(f"{result.rate:g}", f"{result.offered:.4f}", f"{result.accepted:.4f}", mean, p99, note))
     draw_curve(results, picture)
-    write_atomic(curve, table(results))
+    write_atomic(curve, csv(results))
     if json_file is not None:
         data = {
             "kind": "traffic_sweep",
@@ -256,6 +256,12 @@ def _sweep(pattern: Pattern, rates: str, options: dict[str, Any], output: str | 
         written = [str(picture), str(curve), *([json_file] if json_file else [])]
         out(f"\n{_knee(results)}\nwritten to {', '.join(written)}\n")
     _end_if_deadlocked(results)
+
+
+def _curve(*cells: str) -> str:
+    """A line of the table, by itself since it is printed as soon as it is known; without cells the head."""
+    header = ("rate", "offered", "accepted", "mean latency", "p99", "")
+    return table(header, [cells] if cells else [], left=(5,), widths=(6, 8, 9, 13, 9, 0))[-1] + "\n"
 
 
 def _knee(results: list[TrafficResult]) -> str:
