@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -15,6 +17,7 @@ import cosa
 import nocsim
 from cosa.common.errors import CosaError, InputError
 from cosa.common.files import Model
+from cosa.mappers.program import ProgramOptions
 from cosa.model.arch import Level, Machine
 from cosa.model.constraints import Constraints
 from cosa.model.schedule import Loop, ScheduleLevel
@@ -41,6 +44,7 @@ def schedule() -> cosa.Schedule:
         {"k": 3},
         {"kind": "architecture"},
         {"word_bits": {"input": 8}},
+        {"word_bits": {"inputs": 0}},
         {"word_bits": 8},
         {"notes": [1]},
         {"notes": {"a"}},
@@ -73,6 +77,8 @@ def test_the_field_is_named_at_any_depth() -> None:
         Loop(dim="K", bound=2, kind="spatial")
     with pytest.raises(InputError, match=r"^Schedule: layer: missing \[and 5 more\]"):
         cosa.Schedule()
+    with pytest.raises(InputError, match=r"^ProgramOptions: gap: not valid .found -1."):
+        ProgramOptions(gap=-1)
 
 
 def test_what_a_file_may_hold_is_taken_in_python() -> None:
@@ -92,6 +98,7 @@ def test_numbers_of_numpy_become_plain_ones() -> None:
         made = ARCHITECTURE.with_(clock_ghz=clock)
         assert type(made.clock_ghz) is float
         assert made.content_hash == ARCHITECTURE.with_(clock_ghz=1.5).content_hash
+    assert ProgramOptions(gap=np.float32(0.5)).gap == 0.5
     for wrong in (np.bool_(True), np.float64(16.0), np.array([16, 16])):
         with pytest.raises(InputError, match=r"^Layer: K: not valid"):
             plain.with_(K=wrong)
@@ -157,6 +164,8 @@ def test_what_is_allowed_is_said(schedule: cosa.Schedule) -> None:
         match=r"^schedule: not a schedule \(found None\); allowed: a Schedule, its data, or the path of its file",
     ):
         nocsim.simulate(None)
+    with pytest.raises(InputError, match=r"architecture: not an architecture \(found 3\)"):
+        cosa.schedule(BOUNDS, 3)
     with pytest.raises(InputError, match=r"not a mesh \(found 4\)"):
         nocsim.simulate(schedule, mesh=4)
 
@@ -268,3 +277,32 @@ def test_help_is_about_the_function() -> None:
     whole = pydoc.plain(pydoc.render_doc(cosa))
     assert "Schedules for spatial DNN accelerators" in whole and "FILE" in whole
     assert "schedule(layer: " in whole
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
+@pytest.mark.parametrize("architecture", ["simba_4x4", "cosa2021", "eyeriss_like", "gpu_k80"])
+@pytest.mark.parametrize("options", [{}, {"model": "analytical"}], ids=str)
+def test_the_smallest_layer_is_scheduled(
+    architecture: str, objective: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One MAC: expressions of the program are constants. Also where the space is not looked at whole."""
+    one_mac = cosa.Layer(**dict.fromkeys(BOUNDS, 1))
+    for few in (20_000, 0):
+        monkeypatch.setattr("cosa.mappers.certified.FEW_NESTS", few)
+        made = cosa.schedule(one_mac, architecture, objective=objective, **options).provenance
+        assert made.bound is not None and made.objective_value is not None
+        assert made.bound <= made.objective_value * (1 + 1e-9)
+
+
+def test_types_reach_those_who_import_the_packages(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    file = tmp_path / "user.py"
+    file.write_text(
+        "import cosa, nocsim, dram\n"
+        "reveal_type(cosa.schedule('a'))\nreveal_type(nocsim.simulate('a'))\nreveal_type(dram.DramSystem)\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    for kind in ("Schedule", "Result", "DramSystem"):
+        assert kind in done.stdout, done.stdout
+    assert '"Any"' not in done.stdout
