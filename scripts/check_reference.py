@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cosa.analytical.reference import analytical_cases
-from cosa.interop.reference import timeloop_files_cases
+from cosa.interop.reference import timeloop_files_cases, timeloop_v4_cases
 from dram.reference import dram_cases
 from nocsim.published.reference import endtoend_cases, first_difference
 from nocsim.traffic.replay import read_packets, replay_packets
@@ -49,11 +49,12 @@ CHECKS = {
     "noc": (noc_cases, "router-level packets and deliveries"),
     "analytical": (analytical_cases, "records of Timeloop: access counts, cycles and energies of mappings"),
     "timeloop_files": (timeloop_files_cases, "Timeloop files and the facts that stand in them"),
+    "timeloop_v4": (timeloop_v4_cases, "runs of the current release of Timeloop: cycles and access counts"),
     "dram": (dram_cases, "requests, commands, counts and energy of DRAMSim2, DRAMsim3 and Ramulator"),
     "endtoend": (endtoend_cases, "transactions of the published network simulator"),
 }
 
-NOUNS = {"analytical": "records", "timeloop_files": "files"}
+NOUNS = {"analytical": "records", "timeloop_files": "files", "timeloop_v4": "runs"}
 
 
 def main(arguments: list[str] | None = None) -> int:

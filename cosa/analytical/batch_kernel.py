@@ -630,13 +630,16 @@ def _evaluate(
                 if not keeps[mapping, level, tensor]:
                     continue
                 instances = s.above[level + 1]
-                peers = s.links[level + 1] // instances if level + 1 < levels else 0
-                arrivals = floor(s.content[level] + 0.5)
-                reads = floor(s.content[level] + 0.5) + peers
-                updates = 0
+                peers = s.links[level + 1] / instances if level + 1 < levels else 0.0
+                reads, filled = s.content[level] + peers, s.share[level] + peers
+                updates, fills = 0, int(filled)
                 if tensor == OUTPUTS:
-                    reads, updates = max(0, reads - s.partition[level]), arrivals
-                fills = 0 if level == outermost else int(s.share[level]) + peers
+                    updates = floor(s.content[level] + 0.5)
+                    reads = max(0.0, reads - s.partition[level])
+                    fills = max(0, floor(filled - s.partition[level] + 0.5))
+                reads = floor(reads + 0.5)
+                if level == outermost:
+                    fills = 0
                 block = blocks[level]
                 accesses = -(-reads // block) + -(-fills // block) + -(-updates // block)
                 each = accesses * vector_pj[level] / (instances / min(instances, clusters[level]))

@@ -35,8 +35,10 @@ def mac_energy_pj(architecture: Architecture) -> float:
 
 
 def vector_access_energy_pj(architecture: Architecture, level: int) -> float:
-    """Energy of one access of a level: a vector of its `block_words`, read or written."""
+    """Energy of one access of a level: a vector of its `block_words`, read or written; nothing where nothing is kept."""
     entry = architecture.levels[level]
+    if not entry.could_keep:
+        return 0.0
     if entry.vector_access_energy_pj is not None:
         return entry.vector_access_energy_pj
     if architecture.is_dram(level) or entry.capacity_words is None:

@@ -10,13 +10,13 @@ from typing import Literal, get_args
 from cosa.analytical.boxes import NestView
 from cosa.analytical.energy import clusters_used, mac_energy_pj, vector_access_energy_pj, vectors
 from cosa.analytical.exact import ExactAccesses, Hop, Words, exact
-from cosa.analytical.timeloop import LevelAccesses, LevelNetwork, counts
+from cosa.analytical.timeloop import LevelAccesses, LevelNetwork, Release, counts
 from cosa.common.errors import InputError
 from cosa.model.arch import Architecture, Level
 from cosa.model.layer import TENSORS, Layer, Tensor
 from cosa.model.schedule import ScheduleLevel
 
-Convention = Literal["timeloop", "exact"]
+Convention = Literal["timeloop", "timeloop-2022", "exact"]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Evaluation:
     """What a nest costs. Levels and networks stand innermost first; network i lies under level i.
 
     `macs` are those of the layer, and so are utilisation and roofline; `padding_macs` come on top and cost energy.
-    `bound_by` is "compute" or the level and direction whose bandwidth gives `cycles`. `networks` is for `timeloop`,
+    `bound_by` is "compute" or the level and direction whose bandwidth gives `cycles`. `networks` is for Timeloop's,
     `hops` for `exact`.
     """
 
@@ -141,8 +141,8 @@ def evaluate(
     ------
     InputError: no such convention.
     """
-    if convention == "timeloop":
-        return evaluate_timeloop(layer, architecture, nest, padding_macs)
+    if convention in ("timeloop", "timeloop-2022"):
+        return evaluate_timeloop(layer, architecture, nest, padding_macs, convention)
     if convention == "exact":
         return evaluate_exact(layer, architecture, nest, padding_macs)
     allowed = ", ".join(get_args(Convention))
@@ -150,11 +150,15 @@ def evaluate(
 
 
 def evaluate_timeloop(
-    layer: Layer, architecture: Architecture, nest: tuple[ScheduleLevel, ...], padding_macs: int = 0
+    layer: Layer,
+    architecture: Architecture,
+    nest: tuple[ScheduleLevel, ...],
+    padding_macs: int = 0,
+    release: Release = "timeloop",
 ) -> Evaluation:
-    """A nest in Timeloop's convention (`cosa.analytical.timeloop`)."""
+    """A nest as a release of Timeloop counts it (`cosa.analytical.timeloop`)."""
     view = NestView(layer, architecture, nest)
-    by_tensor = {tensor: counts(view, tensor) for tensor in TENSORS}
+    by_tensor = {tensor: counts(view, tensor, release) for tensor in TENSORS}
     levels = []
     for level in range(len(view.levels)):
         tensors: dict[Tensor, TensorAtLevel] = {}
@@ -171,7 +175,7 @@ def evaluate_timeloop(
     networks = tuple(
         {tensor: _network(by_tensor[tensor].networks[level]) for tensor in TENSORS} for level in range(len(view.levels))
     )
-    return put_together("timeloop", ComputedWork.of(view), tuple(levels), networks, (), padding_macs)
+    return put_together(release, ComputedWork.of(view), tuple(levels), networks, (), padding_macs)
 
 
 def timeloop_cycles(

@@ -169,7 +169,9 @@ def analytical_cases(folder: Path) -> Iterator[tuple[str, str | None]]:
                 if record["arch"] not in architectures:
                     architectures[record["arch"]] = reference_architecture(record["arch"], data[record["arch"]])
                 layer = reference_layer(record["layer"], record.get("layer_name", "layer"))
-                found = evaluate_timeloop(layer, architectures[record["arch"]], reference_nest(record["nest"]))
+                found = evaluate_timeloop(
+                    layer, architectures[record["arch"]], reference_nest(record["nest"]), release="timeloop-2022"
+                )
                 yield name, first_difference(record["result"], record_values(found))
             except (KeyError, ValueError, TypeError) as error:
                 yield name, f"cannot be read: {error!r}"

@@ -1,5 +1,8 @@
 """Access counts as Timeloop reports them (its legacy model, default environment), in closed form.
 
+`timeloop` is the current release, `timeloop-2022` the version of June 2022 that CoSA was evaluated with. They differ in
+rule 9 alone.
+
 Rules, numbered for reference:
 
 1. A tile is the bounding box of the indices touched by all loops of its level and further in; gaps that strides leave
@@ -15,7 +18,10 @@ Rules, numbered for reference:
    often as the one taken out, its multicast degrees stay, its link transfers are dropped. Fills are taken before that.
 7. Reads are the words sent in, for outputs less the average number of distinct words of an instance (a first arrival
    needs no old value); updates are the outputs that arrive; fills are words that arrive over instances, an average.
+   Reads are rounded to the nearest whole number, fills down, link transfers included.
 8. Under DRAM outputs cross the network twice, there being no adder.
+9. An output's first arrival brings no old value either and is no fill: of the fills of outputs the average number of
+   distinct words of an instance is taken off, and they are rounded to the nearest. `timeloop-2022` counts it.
 
 The walk of rules 2 and 3 visits, of m loops, 2^m places, but needs no more than m terms: every second visit advances
 the innermost loop, and after it the remembered move is always that loop's. So the innermost loop's visits need the box
@@ -32,13 +38,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import prod, sqrt
+from math import floor, prod, sqrt
+from typing import Literal
 
 import numpy as np
 
 from cosa.analytical.boxes import NestView, group_sizes, new_words
 from cosa.analytical.tiles import Shift
 from cosa.model.layer import Tensor
+
+Release = Literal["timeloop", "timeloop-2022"]
 
 Entries = dict[tuple[int, int], Fraction | int]
 """{(instances of a multicast group, number of groups): words sent, over all groups and visits}."""
@@ -198,13 +207,13 @@ class Counts:
     networks: dict[int, LevelNetwork]
 
 
-def counts(view: NestView, tensor: Tensor) -> Counts:
+def counts(view: NestView, tensor: Tensor, release: Release = "timeloop") -> Counts:
     """Access counts of a tensor by all rules."""
     number = len(view.levels)
     tiles = [prod(view.tile_box(tensor, level)) for level in range(number)]
     partitions = _partitions(view, tensor, tiles)
     networks = [network(view, tensor, level) for level in range(number)]
-    shares = [_share(networks[level + 1]) for level in range(number - 1)] + [0]
+    shares = [_share(networks[level + 1]) for level in range(number - 1)] + [0.0]
     kept = [view.keeps(level, tensor) for level in range(number)]
     outermost = max(level for level in range(number) if kept[level])
     content = [item.words for item in networks]
@@ -224,15 +233,20 @@ def counts(view: NestView, tensor: Tensor) -> Counts:
         if not kept[level]:
             continue
         # An instance reads for its peers what it was charged to send them, on average over all instances in use.
-        peers = networks[level + 1].link_transfers // instances if level + 1 < number else 0
-        sent = content[level]
+        linked = networks[level + 1].link_transfers if level + 1 < number else 0
+        first_arrivals = partition if tensor == "outputs" else 0
+        filled = shares[level] + linked / instances
+        if tensor == "outputs" and release == "timeloop":
+            fills = max(0, _round(filled - partition))
+        else:
+            fills = int(filled)
         levels[level] = LevelAccesses(
             tile_words=tiles[level],
             partition_words=partition,
             instances=instances,
-            reads=max(0, _round(sent + peers - (partition if tensor == "outputs" else 0))),
-            fills=0 if level == outermost else shares[level] + peers,
-            updates=_round(sent) if tensor == "outputs" else 0,
+            reads=max(0, _round(content[level] + Fraction(linked, instances) - first_arrivals)),
+            fills=0 if level == outermost else fills,
+            updates=_round(content[level]) if tensor == "outputs" else 0,
         )
     return Counts(levels, dict(enumerate(networks)))
 
@@ -259,11 +273,11 @@ def _partitions(view: NestView, tensor: Tensor, tiles: list[int]) -> list[int]:
     return found[::-1]
 
 
-def _share(outer: LevelNetwork) -> int:
-    """Words that arrive at one instance below, on average, rounded down as double precision has it."""
+def _share(outer: LevelNetwork) -> int | float:
+    """Words that arrive at one instance below, on average, in double precision as far as that is exact."""
     if outer.delivered >= 2**53:
         return int(outer.delivered // outer.fanout)
-    return int(sum(float(words) * size / outer.fanout for (size, _), words in sorted(outer.entries.items())))
+    return sum((float(words) * size / outer.fanout for (size, _), words in sorted(outer.entries.items())), 0.0)
 
 
 def _ratio(numerator: Fraction | int, denominator: Fraction | int) -> Fraction | int:
@@ -271,6 +285,6 @@ def _ratio(numerator: Fraction | int, denominator: Fraction | int) -> Fraction |
     return value.numerator if value.denominator == 1 else value
 
 
-def _round(value: Fraction | int) -> int:
-    """Half away from zero, as C rounds."""
-    return int(value + Fraction(1, 2)) if isinstance(value, Fraction) else value
+def _round(value: Fraction | float) -> int:
+    """Half up: as C rounds what is not negative."""
+    return value if isinstance(value, int) else floor(value + Fraction(1, 2))

@@ -129,15 +129,16 @@ def evaluate_command(
     convention: Annotated[
         str,
         typer.Option(
-            metavar="timeloop|exact",
-            help="Count as Timeloop does, or the words that a machine moves.",
+            metavar="timeloop|timeloop-2022|exact",
+            help="Count as Timeloop does (current release, or June 2022), or the words that a machine moves.",
             autocompletion=lambda: list(CONVENTIONS),
         ),
     ] = "timeloop",
     as_json: Annotated[bool, typer.Option("--json", help="The same as data.")] = False,
 ) -> None:
     """Evaluate a schedule analytically: cycles and what binds them, energy, access counts, utilisation, roofline."""
-    if convention not in CONVENTIONS:
+    known = next((one for one in CONVENTIONS if one == convention), None)
+    if known is None:
         allowed, nearest = ", ".join(CONVENTIONS), nearest_of(convention, CONVENTIONS)
         raise InputError(
             "no such convention", source="--convention", value=convention, allowed=allowed, nearest=nearest
@@ -147,7 +148,7 @@ def evaluate_command(
     from cosa.model.schedule import Schedule
 
     schedule = Schedule.from_file(file)
-    view = describe(schedule, evaluate(schedule, convention="exact" if convention == "exact" else "timeloop"))
+    view = describe(schedule, evaluate(schedule, convention=known))
     out_json(view) if as_json else out_lines(lines(view))
 
 

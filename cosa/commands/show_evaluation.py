@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import asdict
 from typing import Any
 
-from cosa.analytical.evaluation import Evaluation, TensorAtLevel
+from cosa.analytical.evaluation import Convention, Evaluation, TensorAtLevel
 from cosa.analytical.loads import bound
 from cosa.analytical.traffic import Traffic
 from cosa.common.errors import InputError
@@ -14,14 +14,19 @@ from cosa.common.tables import WIDTH, printable, table
 from cosa.model.layer import TENSORS, Dim, Layer, layer_line, padding_line
 from cosa.model.schedule import Schedule
 
-COUNTS = {
-    "timeloop": "words of one instance over the run, averages over instances in use; tiles are bounding boxes",
+_AVERAGES = "words of one instance over the run, averages over instances in use; tiles are bounding boxes"
+_TWICE = "vector accesses x pJ an access, over instances of a cluster (amortised twice, as Timeloop does)"
+
+COUNTS: dict[Convention, str] = {
+    "timeloop": _AVERAGES,
+    "timeloop-2022": f"{_AVERAGES}; first arrivals of outputs are fills",
     "exact": "words over the run of the busiest instance; tiles are the words touched",
 }
 """What access counts count, by convention."""
 
-ENERGY = {
-    "timeloop": "vector accesses x pJ an access, over instances of a cluster (amortised twice, as Timeloop does)",
+ENERGY: dict[Convention, str] = {
+    "timeloop": _TWICE,
+    "timeloop-2022": _TWICE,
     "exact": "vector accesses x pJ an access, of all instances in use",
 }
 """What energies count, by convention."""

@@ -14,8 +14,8 @@ from typing import Any
 from cosa.common.errors import InputError, nearest_of
 from cosa.common.files import dump_yaml, file_stems, read_data, read_text, require_writable, write_atomic
 from cosa.interop.facts import facts_of
-from cosa.interop.nests import mapping_nest, plain_name
-from cosa.interop.nouns import Converted, architecture_of, schedule_of
+from cosa.interop.nests import mapping_nest
+from cosa.interop.nouns import architecture_of, schedule_of
 from cosa.interop.places import Where
 from cosa.interop.published_runs import is_published_run, read_published_run
 from cosa.interop.roles import Roles, layer_of
@@ -183,7 +183,7 @@ def converted(inputs: Inputs, kind: str, layer: str | None = None, one_row: bool
             problem = inputs.schedule.padded_layer
         return problem_text(problem, inputs.source("schedule", "layers"), inputs.notes)
     if kind == "architecture":
-        return _converted_architecture(inputs, _roles(inputs)).architecture
+        return _converted_architecture(inputs, _roles(inputs))
     schedule = _schedule(inputs, layer)
     if kind == "schedule":
         found = violations(schedule.padded_layer, schedule.architecture, schedule.nest)
@@ -250,13 +250,13 @@ def _roles(inputs: Inputs) -> Roles | None:
     return _problem_layer(inputs)[1]
 
 
-def _converted_architecture(inputs: Inputs, roles: Roles | None) -> Converted:
+def _converted_architecture(inputs: Inputs, roles: Roles | None) -> Architecture:
     file = inputs.timeloop
     ours = inputs.architecture
     if ours is None and inputs.schedule is not None and (file is None or file.architecture is None):
         ours = inputs.schedule.architecture
     if ours is not None:
-        return Converted(ours, {plain_name(level.name): level.name for level in ours.levels})
+        return ours
     if file is None or file.architecture is None:
         allowed = "a Timeloop architecture, or --arch"
         raise InputError("no architecture in the input", source=inputs.source("layers", "config"), allowed=allowed)
@@ -273,7 +273,7 @@ def _schedule(inputs: Inputs, layer_name: str | None) -> Schedule:
     if inputs.schedule is not None and not has_nest:
         if inputs.architecture is None and (file is None or file.architecture is None):
             return inputs.schedule
-        return inputs.schedule.with_architecture(_converted_architecture(inputs, None).architecture)
+        return inputs.schedule.with_architecture(_converted_architecture(inputs, None))
     if file is None or not has_nest:
         allowed = "a schedule, or a Timeloop mapping with its problem and architecture"
         raise InputError("no mapping in the input", source=inputs.source("layers", "architecture"), allowed=allowed)
@@ -296,10 +296,10 @@ def _schedule(inputs: Inputs, layer_name: str | None) -> Schedule:
     if file.mapping is not None:
         # A level that the file calls by number counts among the memories of its own architecture.
         own = file.architecture if file.architecture is not None and inputs.architecture is None else None
-        order = list(architecture.hosts)[::-1] if own is None else None
+        order = [level.name for level in architecture.levels][::-1] if own is None else None
         nest = mapping_nest(file.mapping, source, bounds=bounds, dims=dims, architecture=own, order=order)
     assert nest is not None
-    schedule = schedule_of(nest, layer, architecture.architecture, where, roles, architecture.hosts)
+    schedule = schedule_of(nest, layer, architecture, where, roles)
     inputs.notes.extend(f"{source}: {note}" for note in where.notes)
     return schedule
 

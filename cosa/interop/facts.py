@@ -65,7 +65,11 @@ def _dims(file: TimeloopFile) -> tuple[str, ...]:
 def architecture_facts(architecture: ArchFile, dims: Sequence[str], bounds: Mapping[str, int] | None) -> Facts:
     """Levels outermost first."""
     # A container without a fan-out only carries attributes or constraints to what is below it.
-    told = [level for level in architecture.levels if level.kind != "container" or level.fanout_x * level.fanout_y > 1]
+    told = [
+        level
+        for level in architecture.levels
+        if level.kind != "container" or (level.fanout_x * level.fanout_y > 1 and not level.derived)
+    ]
     levels = [_level_facts(level, dims, bounds) for level in told]
     return {"format": architecture.format, "levels_outer_to_inner": levels}
 
@@ -163,7 +167,7 @@ def mapping_facts(mapping: MappingFile, file: TimeloopFile) -> Facts:
 
 def nest_facts(nest: Nest) -> Facts:
     """The loops outer to inner and the bounds they multiply up to."""
-    keeps = {level.name: list(level.keeps) for level in nest.levels if level.keeps is not None}
+    keeps = {plain_name(level.name): list(level.keeps) for level in nest.levels if level.keeps is not None}
     facts: Facts = {
         "format": None,
         "problem_bounds": nest.bounds,
@@ -174,7 +178,7 @@ def nest_facts(nest: Nest) -> Facts:
 
 def _loops(nest: Nest) -> list[Facts]:
     return [
-        {"level": level.name, "dim": loop.dim, "bound": loop.bound, "type": loop.kind}
+        {"level": plain_name(level.name), "dim": loop.dim, "bound": loop.bound, "type": loop.kind}
         | ({"residue": loop.residue} if loop.residue is not None else {})
         for level in nest.levels
         for loop in level.loops

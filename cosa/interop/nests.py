@@ -60,19 +60,29 @@ def architecture_order(directives: Iterable[Directive], architecture: ArchFile, 
     InputError: a target that the architecture does not have.
     """
     storage = [level for level in architecture.levels if level.kind == "storage"]
-    names = [plain_name(level.name) for level in architecture.levels if level.kind != "compute"]
+    names = [level.name for level in architecture.levels if level.kind != "compute"]
     for directive in directives:
         resolve_target(directive, names, [level.name for level in storage], source)
     return tuple(names)
 
 
+def level_named(name: str, names: Sequence[str], spatial: bool = False) -> str | None:
+    """The level that a name stands for: itself, or a container and its ``inter_NAME_spatial``, one for the other.
+
+    `spatial`: of a memory that has a fan-out above itself, that step.
+    """
+    step = f"inter_{name}_spatial"
+    candidates = (step, name) if spatial else (name, step)
+    return next((one for one in (*candidates, plain_name(name)) if one in names), None)
+
+
 def resolve_target(directive: Directive, names: Sequence[str], storage: Sequence[str], source: str) -> str:
-    """The level that a directive names, by name or by number (0: innermost memory)."""
-    name = plain_name(directive.target)
-    if name in names:
-        return name
+    """The level that a directive names, by name (`level_named`) or by number (0: innermost memory)."""
+    name = directive.target
+    if (found := level_named(name, names, directive.type == "spatial")) is not None:
+        return found
     if name.isdecimal() and int(name) < len(storage):
-        return plain_name(storage[-1 - int(name)])
+        return storage[-1 - int(name)]
     raise InputError(
         "no such level in the architecture",
         source=source,

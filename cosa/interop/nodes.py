@@ -122,6 +122,8 @@ class NodeWalk:
         named_class = classes if "DRAM" in classes.upper() else str(content.get("class") or "")
         x, y = self.spatial(content, where, scope)
         scope.x, scope.y = scope.x * x, scope.y * y
+        if x * y > 1:  # a step of its own, under the name that Timeloop's front end gives it
+            self.levels.append(ArchLevel(f"inter_{name}_spatial", "container", scope.x, scope.y, x, y, derived=True))
         if kind == "storage":
             level = storage_level(name, named_class, attributes)
         else:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from cosa.common.errors import nearest_of
-from cosa.interop.nests import plain_name
+from cosa.interop.nests import level_named, plain_name
 from cosa.interop.places import Where
 from cosa.interop.roles import Roles, tensor_of_name
 from cosa.interop.timeloop_model import ArchFile, ArchLevel, Directive, Nest, NestLevel, NestLoop
@@ -18,14 +17,6 @@ from cosa.model.layer import TENSORS, Layer, Tensor
 from cosa.model.schedule import Axis, Loop, Provenance, Schedule
 
 DEFAULT_MAC_BITS = 16
-
-
-@dataclass(frozen=True)
-class Converted:
-    """An architecture, and for every level and container of the file the level of ours that holds its loops."""
-
-    architecture: Architecture
-    hosts: Mapping[str, str]
 
 
 def tensors_of(names: Sequence[str], tensors: Mapping[str, Tensor] | None, where: Where) -> tuple[Tensor, ...]:
@@ -60,11 +51,11 @@ def kept_tensors(
 
 def architecture_of(
     file: ArchFile, directives: Sequence[Directive], tensors: Mapping[str, Tensor] | None, where: Where
-) -> Converted:
+) -> Architecture:
     """The architecture of a file, with bypass as its constraints say.
 
-    Containers, and memories that keep nothing, give their fan-out to the memory around them. Mesh and DRAM block are
-    not in Timeloop's files and stay out.
+    Containers with a fan-out, and memories that keep nothing or have no room, are levels that keep nothing: Timeloop
+    counts each step of a fan-out by itself. Mesh and DRAM block are not in Timeloop's files and stay out.
 
     Raises
     ------
@@ -72,16 +63,17 @@ def architecture_of(
     """
     compute = file.levels[-1]
     kept: list[tuple[ArchLevel, tuple[Tensor, ...]]] = []
-    hosts: dict[str, str] = {}
     for level in file.levels[:-1]:
         keeps = kept_tensors(level.name, [*directives, *level.directives], tensors, where)
-        if level.kind == "storage" and (keeps or not kept):
-            kept.append((level, TENSORS if not kept else keeps))
-        elif level.kind == "storage":
-            where.note(f"{level.name} keeps nothing; its fan-out goes to {kept[-1][0].name}")
-        if not kept:
-            raise where.error(f"container {level.name} stands around the outermost memory", value=level.fanout_x)
-        hosts[plain_name(level.name)] = kept[-1][0].name
+        if level.kind == "container":
+            if not kept:
+                raise where.error(f"container {level.name} stands around the outermost memory", value=level.fanout_x)
+            if level.fanout_x * level.fanout_y > 1:
+                kept.append((level, ()))
+        else:
+            if not kept:
+                _require_all(keeps, level.name, where)
+            kept.append((level, () if level.entries == 0 else keeps))
     outermost = kept[0][0]
     if outermost.entries is not None:
         message = f"the outermost memory {outermost.name} is bounded; ours is the DRAM, which is not"
@@ -101,7 +93,14 @@ def architecture_of(
         raise where.error("several clocks", value=sorted(cycles), allowed="one global_cycle_seconds")
     if cycles:
         data["clock_ghz"] = round(1e-9 / cycles.pop(), 9)
-    return Converted(Architecture.from_data(data, source=where.source), hosts)
+    return Architecture.from_data(data, source=where.source)
+
+
+def _require_all(keeps: tuple[Tensor, ...], level: str, where: Where) -> None:
+    """InputError where the outermost memory passes something by: there is nothing around it that could hold that."""
+    if passed := [tensor for tensor in TENSORS if tensor not in keeps]:
+        message = f"{level}, the outermost memory, is bypassed; ours holds every tensor before and after the layer"
+        raise where.error(message, value=passed, allowed="a bypass of levels further in")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +108,11 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _level(level: ArchLevel, keeps: tuple[Tensor, ...], inner: ArchLevel, where: Where) -> dict[str, Any]:
-    x, y = inner.mesh_x // level.mesh_x, inner.mesh_y // level.mesh_y
+    (x, y), (inner_x, inner_y) = level.own_mesh, inner.own_mesh
+    x, y = inner_x // x, inner_y // y
+    fanout = {"x": x, "y": y} if y > 1 else x
+    if not keeps:
+        return {"name": level.name, "keeps": [], "fanout": fanout}
     if level.multiple_buffering not in (1, 2):
         message = f"{level.name}: multiple_buffering that is neither single nor double"
         raise where.error(message, value=level.multiple_buffering, allowed="1, 2")
@@ -118,7 +121,7 @@ def _level(level: ArchLevel, keeps: tuple[Tensor, ...], inner: ArchLevel, where:
         "keeps": list(keeps),
         "capacity_words": level.entries,
         "buffers": int(level.multiple_buffering),
-        "fanout": {"x": x, "y": y} if y > 1 else x,
+        "fanout": fanout,
         "word_bits": level.word_bits,
         "block_words": level.block_words,
         "cluster_size": level.cluster_size,
@@ -138,30 +141,23 @@ def schedule_of(
     architecture: Architecture,
     where: Where,
     roles: Roles | None = None,
-    hosts: Mapping[str, str] | None = None,
 ) -> Schedule:
-    """The schedule of a nest. `roles` translate names of dimensions and tensors; `hosts` those of containers.
+    """The schedule of a nest. `roles` translate names of dimensions and tensors.
 
     Raises
     ------
     InputError: a level, dimension or loop that the schedule can't hold.
     """
     names = [level.name for level in architecture.levels][::-1]
-    hosts = hosts or {plain_name(name): name for name in names}
     loops: dict[str, list[NestLoop]] = {name: [] for name in names}
     keeps: dict[str, tuple[Tensor, ...]] = {}
     tensors = None if roles is None else roles.tensors
     for level in nest.levels:
-        host = hosts.get(plain_name(level.name))
+        host = level_named(level.name, names)
         if host is None:
-            nearest = nearest_of(level.name, list(hosts))
-            message, allowed = "no such level in the architecture", ", ".join(hosts)
-            raise where.error(message, value=level.name, allowed=allowed, nearest=nearest)
-        if plain_name(host) == plain_name(level.name):
-            keeps[host] = _keeps(level, architecture, host, tensors, where)
-        elif any(loop.kind == "temporal" for loop in level.loops):
-            message = f"{level.name} has temporal loops but keeps nothing"
-            raise where.error(message, value=[loop.dim for loop in level.loops], allowed="spatial loops")
+            nearest, message = nearest_of(level.name, names), "no such level in the architecture"
+            raise where.error(message, value=level.name, allowed=", ".join(names), nearest=nearest)
+        keeps[host] = _keeps(level, architecture, host, tensors, where)
         loops[host].extend(level.loops)
     entries = []
     for name in names:
@@ -184,15 +180,21 @@ def schedule_of(
 def _keeps(
     level: NestLevel, architecture: Architecture, host: str, tensors: Mapping[str, Tensor] | None, where: Where
 ) -> tuple[Tensor, ...]:
-    """What a nest keeps at a level; what it does not say is kept, as in Timeloop. The outermost level keeps all."""
+    """What a nest keeps at a level; what it does not say is kept, as in Timeloop.
+
+    Raises
+    ------
+    InputError: the outermost level passes something by.
+    """
     possible = architecture.levels[architecture.level_index(host)].keeps
-    if host == architecture.levels[-1].name:
-        return possible
     kept = set(tensors_of(level.keeps or (), tensors, where))
     if level.bypasses is not None or level.keeps is None:
         passed = set(tensors_of(level.bypasses or (), tensors, where))
         kept |= set(possible) - passed
-    return tuple(tensor for tensor in TENSORS if tensor in kept)
+    keeps = tuple(tensor for tensor in TENSORS if tensor in kept)
+    if host == architecture.levels[-1].name:
+        _require_all(keeps, host, where)
+    return keeps
 
 
 def _loops(

@@ -6,7 +6,6 @@ import re
 from typing import Literal
 from xml.etree import ElementTree
 
-from cosa.interop.nests import plain_name
 from cosa.interop.places import Where
 from cosa.interop.timeloop_model import Nest, NestLevel, NestLoop, Problem, ProblemShape
 
@@ -43,7 +42,7 @@ def read_printed_nest(text: str, where: Where) -> Nest:
                 left = int(residue) if residue and residue != bound else None
                 levels[-1][2].append(NestLoop(dim, int(bound), spatial, left))
         elif header is not None:
-            levels.append((plain_name(header[1]), tuple(_KEPT.findall(header[2])), []))
+            levels.append((header[1], tuple(_KEPT.findall(header[2])), []))
         else:
             allowed = "NAME [ tensors ] or | for DIM in [0:BOUND)"
             raise where.error(f"line {number} is neither a level nor a loop", value=line, allowed=allowed)
@@ -90,7 +89,7 @@ def read_archived_nest(text: str, where: Where, problem: Problem | None, shape: 
         loops = [loop for item in subnest.findall("item") if (loop := _archived_loop(item, where, shape)) is not None]
         kept = [item.text == "1" for item in px.findall("stats_/keep/PerDataSpace/item")]
         keeps = tuple(space.name for space, flag in zip(shape.data_spaces, kept, strict=False) if flag)
-        levels.append(NestLevel(plain_name(name), tuple(reversed(loops)), keeps if kept else None))
+        levels.append(NestLevel(name, tuple(reversed(loops)), keeps if kept else None))
     nest = Nest(tuple(reversed(levels)))
     for dim, bound in zip(shape.dimensions, bounds, strict=False):
         if nest.bounds.get(dim, 1) != bound:

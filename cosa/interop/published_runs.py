@@ -60,4 +60,4 @@ def read_published_run(data: dict[str, Any], where: Where) -> TimeloopFile:
 
 
 def _plain(level: NestLevel) -> tuple[Any, ...]:
-    return level.name, [(loop.dim, loop.bound, loop.kind == "temporal") for loop in level.loops]
+    return plain_name(level.name), [(loop.dim, loop.bound, loop.kind == "temporal") for loop in level.loops]

@@ -1,8 +1,11 @@
-"""Comparison of what our readers find in Timeloop files with facts that others wrote down beside them.
+"""Comparison of what our readers find in Timeloop files, and count for them, with what others wrote down beside them.
 
-For every ``NAME.expected.json`` of a folder, ``NAME.*`` is read and every fact of the expected file looked up. A fact
+`timeloop_files_cases`: for every ``NAME.expected.json`` of a folder, ``NAME.*`` is read and every fact of the expected file looked up. A fact
 is equal when it has the same value; order counts, except where a list is a set (what a level keeps, which dimensions
 are free). Absent and empty are the same.
+
+`timeloop_v4_cases`: every folder is a run of a current Timeloop, ``input.yaml`` as its front end wrote it, ``map.yaml``
+where a mapper found the mapping, and ``expected.json`` with cycles and counts of an instance.
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cosa.analytical.evaluation import Evaluation, evaluate_timeloop
 from cosa.common.errors import CosaError
+from cosa.interop.convert import converted, read_inputs
 from cosa.interop.facts import facts_of
 from cosa.interop.nests import plain_name
 from cosa.interop.timeloop_files import read_timeloop
+from cosa.model.schedule import Schedule
 
 _ENDING = ".expected.json"
 
@@ -37,6 +43,49 @@ def timeloop_files_cases(folder: Path) -> Iterator[tuple[str, str | None]]:
             yield path.name, str(error)
             continue
         yield path.name, first_difference(facts, found)
+
+
+_COUNTS = {
+    "tile_words": "tile_words",
+    "utilized_instances": "instances",
+    "scalar_reads": "reads",
+    "scalar_fills": "fills",
+    "scalar_updates": "updates",
+}
+"""What Timeloop calls the counts of a tensor at a level, and what an evaluation does."""
+
+
+def timeloop_v4_cases(folder: Path) -> Iterator[tuple[str, str | None]]:
+    """Name of each run and the first number that the convention `timeloop` counts otherwise, None if none is."""
+    for expected in sorted(folder.glob("*/expected.json")):
+        run = expected.parent
+        paths = [str(path) for path in (run / "input.yaml", run / "map.yaml") if path.exists()]
+        try:
+            schedule = converted(read_inputs(paths), "schedule")
+            assert isinstance(schedule, Schedule)
+            found = evaluate_timeloop(schedule.padded_layer, schedule.architecture, schedule.nest)
+        except CosaError as error:
+            yield run.name, str(error)
+            continue
+        theirs = json.loads(expected.read_text(encoding="utf-8"))
+        # Levels that keep nothing, and the compute units, are named there at times, without counts.
+        theirs["levels"] = {name: tensors for name, tensors in theirs["levels"].items() if tensors}
+        ours = _counts(found)
+        kept, counted = ({level: sorted(of["levels"][level]) for level in of["levels"]} for of in (theirs, ours))
+        yield run.name, first_difference(kept, counted, "kept") or first_difference(theirs, ours)
+
+
+def _counts(evaluation: Evaluation) -> dict[str, Any]:
+    """Cycles, and counts by level that keeps something, in the shape of an ``expected.json``."""
+    levels = {
+        level.name: {
+            tensor.capitalize(): {theirs: getattr(item, ours) for theirs, ours in _COUNTS.items()}
+            for tensor, item in level.tensors.items()
+        }
+        for level in evaluation.levels
+        if level.tensors
+    }
+    return {"cycles": evaluation.cycles, "levels": levels}
 
 
 # Remarks and provenance, which no reader finds in the file; a format that the file does not state is not compared.

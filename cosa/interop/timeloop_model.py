@@ -58,8 +58,9 @@ class Directive:
 class ArchLevel:
     """A level of an architecture file: a memory, a container with a fan-out, or the compute units.
 
-    `mesh_x` and `mesh_y` count instances on the whole chip; `fanout_x` and `fanout_y` count instances of the next
+    `mesh_x` and `mesh_y` count instances on the whole chip (of a container: of what lies below it); `fanout_x` and `fanout_y` count instances of the next
     memory or compute level below one instance (of a container: the fan-out it adds). `entries` None: unlimited.
+    `derived`: the fan-out of a component that stands in the file with it, as a container of its own.
     """
 
     name: str
@@ -84,11 +85,19 @@ class ArchLevel:
     attributes: Mapping[str, Any] = field(default_factory=_nothing)
     directives: tuple[Directive, ...] = ()
     parallel_group: int | None = None
+    derived: bool = False
 
     @property
     def instances(self) -> int:
         """Instances on the chip."""
         return self.mesh_x * self.mesh_y
+
+    @property
+    def own_mesh(self) -> tuple[int, int]:
+        """Instances of the level itself along X and Y: those of a container lie above the fan-out that it adds."""
+        if self.kind == "container":
+            return self.mesh_x // self.fanout_x, self.mesh_y // self.fanout_y
+        return self.mesh_x, self.mesh_y
 
     @property
     def is_dram(self) -> bool:

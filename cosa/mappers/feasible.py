@@ -173,5 +173,5 @@ class _Feasibility:
         if kind == "fanout":
             return f"fan-out of {entry.name}, {prod(self.architecture.fanout(int(which)))} instances"
         words = self.architecture.usable_words(int(which))
-        kept = [tensor for tensor in (*entry.keeps, *entry.may_keep) if tensor in self.keeps[int(which)]]
+        kept = [tensor for tensor in entry.could_keep if tensor in self.keeps[int(which)]]
         return f"capacity of {entry.name}, {words:,} words for {', '.join(kept)}"

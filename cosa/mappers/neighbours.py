@@ -200,7 +200,7 @@ class Neighbourhood:
         """Tensors that a level keeps, in the architecture's order, then those that it keeps besides."""
         kept = (self._default_keeps if point.keeps is None else point.keeps)[level]
         entry = self.architecture.levels[level]
-        return tuple(tensor for tensor in (*entry.keeps, *entry.may_keep) if kept[TENSORS.index(tensor)])
+        return tuple(tensor for tensor in entry.could_keep if kept[TENSORS.index(tensor)])
 
     def _layout(self, level: int, spatial: Array) -> Layout:
         """Where spatial loops (bounds by dimension) run at a level: along x and y where they fit so."""

@@ -3,9 +3,9 @@
 For a tensor at a level that keeps it, with the next level in that keeps it as its child (or the MACs):
 
 * sent: words fetched by the child, times the groups of instances in between that need different words;
-* fills: words that the level itself fetches from further out;
-* outputs come up as updates, as many as were sent; reads are those less the distinct words of an instance (a first
-  arrival needs no old value).
+* fills: words that the level itself fetches from further out, of outputs less the distinct words of an instance (a first
+  arrival brings no old value);
+* outputs come up as updates, as many as were sent; reads are those less the distinct words of an instance, too.
 
 Energy is every access times the energy of a word, over the physical arrays in use. Cycles are the largest of compute
 and, for each level with a bandwidth, its words over that bandwidth. See `cosa.analytical.timeloop` and
@@ -35,7 +35,7 @@ from cosa.model.layer import DIMS, RELEVANT, TENSORS, Dim, Layer, Tensor
 from cosa.model.mapping_rules import MappingRules
 
 _SHARE_STEPS = (1, 2, 3, 4, 6)
-"""Logs of (words / distinct words) from which on the reads of outputs are known better."""
+"""Logs of (words / distinct words) from which on what is left of outputs without first arrivals is known better."""
 
 _ROUNDED_READ, _ROUNDED_FILL = 0.5, 1.0
 """Words that rounding an average takes off at most: to the nearest whole number, and down."""
@@ -128,7 +128,7 @@ class AnalyticalProgram(Space):
 
     def _in_order(self, level: int) -> tuple[Tensor, ...]:
         entry = self.architecture.levels[level]
-        return (*entry.keeps, *entry.may_keep)
+        return entry.could_keep
 
     # Words
 
@@ -192,12 +192,17 @@ class AnalyticalProgram(Space):
                 self.require_all_words(tensor, moved, 1 / unit)
             total = total + moved
             if level != self._levels[-1]:
-                fills, kept = self.log_filled(tensor, level) + arrays, self.keeps.kept[level, tensor]
-                total = total + self.power(f"{name} fills", fills, unit, kept)
+                words, kept = self.log_filled(tensor, level) + arrays, self.keeps.kept[level, tensor]
+                fills = self.power(f"{name} fills", words, unit, kept)
+                total = total + (
+                    self._again(f"{name} again", level, words, fills, kept, unit) if tensor == "outputs" else fills
+                )
                 network = range(level + 1, level + 2)
                 total = total - self.links.words_rounded(tensor, network, _ROUNDED_FILL * most_arrays / unit, kept)
             if tensor == "outputs":
-                total = total + sum(self._output_reads(level, *each, unit) for each in sent)
+                total = total + sum(
+                    self._again(f"{name} reads", level, words, moved, arc, unit) for words, moved, arc in sent
+                )
         return total
 
     def _log_arrays(self, level: int) -> Expression:
@@ -236,12 +241,14 @@ class AnalyticalProgram(Space):
         """Log of the largest count of iterations that there can be."""
         return sum(log2(self.longest(dim)) for dim in DIMS)
 
-    def _output_reads(self, level: int, log_sent: Expression, sent: Any, arc: Expression, unit: float) -> Expression:
-        """Reads of outputs: words that arrive less the distinct ones of an instance, which need no old value."""
+    def _again(
+        self, name: str, level: int, log_words: Expression, words: Any, given: Expression, unit: float
+    ) -> Expression:
+        """Words of outputs that move at a level less the distinct ones of an instance, which bring no old value."""
         if self._holds_all_outputs(level):
-            return sent - self.output_words() / unit * arc
+            return words - self.output_words() / unit * given
         # log2(1 - 1 / r) of r = words / distinct words, from below by steps.
-        ratio = log_sent - self._log_arrays(level) - self._log_distinct(level)
+        ratio = log_words - self._log_arrays(level) - self._log_distinct(level)
         longest = self._log_longest()
         share: Expression = -60.0
         previous = -60.0
@@ -251,7 +258,7 @@ class AnalyticalProgram(Space):
             here = log2(1 - 2.0**-step)
             share = share + (here - previous) * reached
             previous = here
-        return self.power(f"{level} outputs reads", log_sent + share, unit, arc)
+        return self.power(name, log_words + share, unit, given)
 
     # Cycles
 
@@ -287,23 +294,23 @@ class AnalyticalProgram(Space):
         if direction == "write":
             if level != self._levels[-1]:
                 fills, kept = self.log_filled(tensor, level), self.keeps.kept[level, tensor]
-                total = total + self.power(f"{name} fills", fills, unit, kept)
+                total = total + self._moved(f"{name} fills", tensor, level, fills, unit, kept)
                 network = range(level + 1, level + 2)
                 total = total - self.links.words_rounded(tensor, network, _ROUNDED_FILL / unit, kept)
             if tensor == "outputs":
                 total = total + sum(self.power(name, words, unit, arc) for words, arc in sent)
             return total
-        return total + sum(self._read(name, tensor, level, words, unit, arc) for words, arc in sent)
+        return total + sum(self._moved(name, tensor, level, words, unit, arc) for words, arc in sent)
 
-    def _read(
-        self, name: str, tensor: Tensor, level: int, sent: Expression, unit: float, arc: Expression
+    def _moved(
+        self, name: str, tensor: Tensor, level: int, words: Expression, unit: float, given: Expression
     ) -> Expression:
-        """Words read of those sent inward (outputs: that arrive) along an arc."""
+        """Words read or filled of those that move, of outputs without first arrivals."""
         if tensor != "outputs":
-            return self.power(name, sent, unit, arc)
+            return self.power(name, words, unit, given)
         if self._holds_all_outputs(level):
-            return self.power(name, sent, unit, arc) - self.output_words() / unit * arc
-        # Without a constant to take off, whether there are reads at all is what is counted: half of the words at least.
+            return self.power(name, words, unit, given) - self.output_words() / unit * given
+        # Without a constant to take off, whether any move again is what is counted: half of the words at least.
         again = self.new_variable("binary")
-        self.require(sent - self._log_distinct(level) <= 1 - APART + self._log_longest() * again)
-        return self.power(name, sent - 1 - 60 * (1 - again), unit, arc)
+        self.require(words - self._log_distinct(level) <= 1 - APART + self._log_longest() * again)
+        return self.power(name, words - 1 - 60 * (1 - again), unit, given)

@@ -79,7 +79,7 @@ class ElasticSpace(Space):
                 continue
             stretch = self.new_stretch(("capacity", level))
             parts: list[Any] = []
-            for tensor in (*entry.keeps, *entry.may_keep):
+            for tensor in entry.could_keep:
                 if tensor not in self._keeps[level]:
                     continue
                 power = Power(self, f"{level} {tensor}", self.log_tile(tensor, level) - stretch, words)

@@ -46,6 +46,9 @@ class Level(Model):
     `may_keep`: tensors that the level could keep besides, but passes by unless a mapper chooses what levels keep
     (`bypass` of `cosa.api.schedule`).
 
+    A level that neither keeps nor may keep anything has no capacity (0; the file may leave it out): a step of a fan-out
+    that has several, each multicast by itself, or a place for loops. It costs no energy and has no bandwidth.
+
     An access reads or writes a vector of `block_words` words of `word_bits` bits and costs `vector_access_energy_pj`
     (null: estimated by `cosa.analytical.energy` for the `technology`; null there: DRAM at the outermost level, SRAM
     elsewhere). `cluster_size` instances share one physical array. Bandwidths are words a cycle of one instance, over
@@ -55,7 +58,7 @@ class Level(Model):
     name: str = Field(min_length=1, max_length=100)
     keeps: tuple[Tensor, ...]
     may_keep: tuple[Tensor, ...] = ()
-    capacity_words: Count | None
+    capacity_words: Annotated[int, Field(ge=0, le=2**31)] | None = 0
     buffers: Annotated[Literal[1, 2], WHOLE] = 1
     fanout: Count | Fanout | Literal["mesh"] = 1
     read_bandwidth_words_per_cycle: Bandwidth | None = None
@@ -69,8 +72,8 @@ class Level(Model):
     @field_validator("keeps")
     @classmethod
     def _distinct(cls, keeps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        if len(set(keeps)) != len(keeps) or not keeps:
-            raise FieldError("a level keeps at least one tensor, each named once", allowed="weights, inputs, outputs")
+        if len(set(keeps)) != len(keeps):
+            raise FieldError("a tensor is named twice", allowed="weights, inputs, outputs, each once")
         return keeps
 
     @model_validator(mode="after")
@@ -78,7 +81,40 @@ class Level(Model):
         if len({*self.keeps, *self.may_keep}) != len(self.keeps) + len(self.may_keep):
             allowed = "tensors that `keeps` does not name, each once"
             raise FieldError("a tensor is named twice", path="may_keep", value=list(self.may_keep), allowed=allowed)
+        if self.could_keep:
+            if self.capacity_words == 0:
+                stated = "capacity_words" in self.model_fields_set
+                message = "there is no room for what the level keeps" if stated else "missing"
+                value = {"value": 0} if stated else {}
+                allowed = "a whole number >= 1, or `keeps: []`; null at the outermost level"
+                raise FieldError(message, path="capacity_words", allowed=allowed, **value)
+            return self
+        if self.capacity_words != 0:
+            message, value = "a level that keeps nothing has no capacity", self.capacity_words
+            raise FieldError(message, path="capacity_words", value=value, allowed="0, or tensors in `keeps`")
+        for name in _OF_MEMORIES:
+            if (value := getattr(self, name)) != Level.model_fields[name].default:
+                message, allowed = "only a level that keeps something has it", "nothing, or tensors in `keeps`"
+                raise FieldError(message, path=name, value=value, allowed=allowed)
         return self
+
+    @property
+    def could_keep(self) -> tuple[Tensor, ...]:
+        """Tensors that the level keeps or may keep."""
+        return (*self.keeps, *self.may_keep)
+
+
+_OF_MEMORIES = (
+    "buffers",
+    "word_bits",
+    "cluster_size",
+    "read_bandwidth_words_per_cycle",
+    "write_bandwidth_words_per_cycle",
+    "block_words",
+    "technology",
+    "vector_access_energy_pj",
+)
+"""Fields that say something about a memory, and nothing about a level that keeps nothing."""
 
 
 class LoopsAt(Model):
@@ -273,8 +309,8 @@ class Architecture(FileModel):
         return self.mesh_level - 1 if whole else store
 
     def usable_words(self, level: int) -> int | None:
-        """Entries that one tile set may take at a level (null: unbounded)."""
-        capacity = self.levels[level].capacity_words
+        """Entries that one tile set may take at a level (null: unbounded, or nothing can be kept there)."""
+        capacity = self.levels[level].capacity_words or None
         if capacity is not None and self.shared_halves:
             return capacity // self.levels[level].buffers
         return capacity

@@ -38,7 +38,7 @@ class Keeping:
         always, may, default = [], [], []
         for number, level in enumerate(architecture.levels):
             outermost = number == len(architecture.levels) - 1
-            could = frozenset((*level.keeps, *level.may_keep))
+            could = frozenset(level.could_keep)
             wanted = {tensor for tensor in TENSORS if stated.get((number, tensor)) is True}
             barred = {tensor for tensor in TENSORS if stated.get((number, tensor)) is False}
             if wrong := wanted - could:

@@ -356,7 +356,7 @@ def check_nest(
         raise FieldError("not the levels of the architecture", path="nest", value=given, allowed=allowed)
     for number, (level, entry) in enumerate(zip(architecture.levels[::-1], nest, strict=True)):
         path, value = f"nest[{number}].keeps", list(entry.keeps)
-        could = (*level.keeps, *level.may_keep)
+        could = level.could_keep
         if not set(entry.keeps) <= set(could):
             raise FieldError(f"more than {level.name} keeps", path=path, value=value, allowed=", ".join(could))
         if number == 0 and set(entry.keeps) != set(level.keeps):

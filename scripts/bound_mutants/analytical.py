@@ -81,20 +81,30 @@ PROGRAM = (
     ),
     Term(FILE_PROGRAM, "amount", "total = total + <<moved>>"),
     Term(
-        FILE_PROGRAM, "log", "fills, kept = self.log_filled(tensor, level) + <<arrays>>, self.keeps.kept[level, tensor]"
+        FILE_PROGRAM, "log", "words, kept = self.log_filled(tensor, level) + <<arrays>>, self.keeps.kept[level, tensor]"
     ),
     Term(
         FILE_PROGRAM,
         "amount",
-        """+ arrays, self.keeps.kept[level, tensor]
-                total = total + <<self.power(f"{name} fills", fills, unit, kept)>>""",
+        'fills = <<self.power(f"{name} fills", words, unit, kept)>>',
     ),
     Term(
         FILE_PROGRAM,
         "amount",
         "total = total - <<self.links.words_rounded(tensor, network, _ROUNDED_FILL * most_arrays / unit, kept)>>",
     ),
-    Term(FILE_PROGRAM, "amount", "total = total + <<sum(self._output_reads(level, *each, unit) for each in sent)>>"),
+    Term(
+        FILE_PROGRAM,
+        "amount",
+        'total + (\n                    <<self._again(f"{name} again", level, words, fills, kept, unit)>> if tensor',
+    ),
+    Term(
+        FILE_PROGRAM,
+        "amount",
+        """total = total + <<sum(
+                    self._again(f"{name} reads", level, words, moved, arc, unit) for words, moved, arc in sent
+                )>>""",
+    ),
     Term(FILE_PROGRAM, "amount", "most = log2(<<self.architecture.instances(level) // cluster>>)", only=BOTH),
     Term(FILE_PROGRAM, "row", "<<self.require(arrays >= most * full)>>"),
     Term(FILE_PROGRAM, "row", "<<self.require(arrays >= used - longest * full)>>"),
@@ -131,10 +141,10 @@ PROGRAM = (
     Term(
         FILE_PROGRAM,
         "amount",
-        """return sent - <<self.output_words()>> / unit * arc
+        """return words - <<self.output_words()>> / unit * given
         # log2""",
     ),
-    Term(FILE_PROGRAM, "log", "ratio = log_sent - <<self._log_arrays(level)>> - self._log_distinct(level)"),
+    Term(FILE_PROGRAM, "log", "ratio = log_words - <<self._log_arrays(level)>> - self._log_distinct(level)"),
     Term(
         FILE_PROGRAM,
         "other",
@@ -156,7 +166,7 @@ PROGRAM = (
     ),
     Term(FILE_PROGRAM, "amount", "here = log2(1 - <<2.0**-step>>)"),
     Term(FILE_PROGRAM, "amount", "share = share + <<(here - previous)>> * reached"),
-    Term(FILE_PROGRAM, "log", 'outputs reads", log_sent + <<share>>, unit, arc)'),
+    Term(FILE_PROGRAM, "log", 'return self.power(name, log_words + <<share>>, unit, given)'),
     # cycles
     Term(
         FILE_PROGRAM,
@@ -174,7 +184,7 @@ PROGRAM = (
         FILE_PROGRAM,
         "amount",
         """fills, kept = self.log_filled(tensor, level), self.keeps.kept[level, tensor]
-                total = total + <<self.power(f"{name} fills", fills, unit, kept)>>""",
+                total = total + <<self._moved(f"{name} fills", tensor, level, fills, unit, kept)>>""",
     ),
     Term(
         FILE_PROGRAM,
@@ -185,18 +195,18 @@ PROGRAM = (
     Term(
         FILE_PROGRAM,
         "amount",
-        "return total + <<sum(self._read(name, tensor, level, words, unit, arc) for words, arc in sent)>>",
+        "return total + <<sum(self._moved(name, tensor, level, words, unit, arc) for words, arc in sent)>>",
     ),
-    Term(FILE_PROGRAM, "amount", "return self.power(name, sent, unit, arc) - <<self.output_words()>> / unit * arc"),
+    Term(FILE_PROGRAM, "amount", "return self.power(name, words, unit, given) - <<self.output_words()>> / unit * given"),
     Term(
         FILE_PROGRAM,
         "row",
-        "<<self.require(sent - self._log_distinct(level) <= 1 - APART + self._log_longest() * again)>>",
+        "<<self.require(words - self._log_distinct(level) <= 1 - APART + self._log_longest() * again)>>",
     ),
     Term(
         FILE_PROGRAM,
         "log",
-        "self.require(sent - <<self._log_distinct(level)>> <= 1 - APART + self._log_longest() * again)",
+        "self.require(words - <<self._log_distinct(level)>> <= 1 - APART + self._log_longest() * again)",
     ),
-    Term(FILE_PROGRAM, "log", "return self.power(name, sent - <<1>> - 60 * (1 - again), unit, arc)"),
+    Term(FILE_PROGRAM, "log", "return self.power(name, words - <<1>> - 60 * (1 - again), unit, given)"),
 )

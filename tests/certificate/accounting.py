@@ -112,6 +112,8 @@ class Machine:
     def _vector_pj(self, at: int) -> float:
         """Energy of one vector access: as stated, else the estimate for its technology."""
         level = self.levels[at]
+        if level.get("capacity_words", 0) == 0:
+            return 0.0
         if level.get("vector_access_energy_pj") is not None:
             return float(level["vector_access_energy_pj"])
         bits, block, cluster = level.get("word_bits", 8), level.get("block_words", 1), level.get("cluster_size", 1)
@@ -248,7 +250,7 @@ def accesses(
     outermost = max(levels)
     entries: list[dict[tuple[int, int], Fraction | int]] = [dict(item.entries) for item in networks]
     arriving = [
-        int(sum(float(words) * size / fanouts[level] for (size, _), words in item.entries))
+        sum(Fraction(words * size) / fanouts[level] for (size, _), words in item.entries)
         for level, item in enumerate(networks)
     ]
     for level in range(outermost):
@@ -260,11 +262,12 @@ def accesses(
     found = {}
     for level in sorted(levels):
         sent = sum(entries[level].values())
-        peers = networks[level + 1].links // instances[level] if level + 1 < len(networks) else 0
+        peers = Fraction(networks[level + 1].links, instances[level]) if level + 1 < len(networks) else 0
         first = distinct[level] if tensor == "outputs" else 0
+        fills = 0 if level == outermost else arriving[level + 1] + peers
         found[level] = Accesses(
             reads=max(0, half_up(sent + peers - first)),
-            fills=0 if level == outermost else arriving[level + 1] + peers,
+            fills=max(0, half_up(fills - first)) if tensor == "outputs" else floor(fills),
             updates=half_up(sent) if tensor == "outputs" else 0,
         )
     return found

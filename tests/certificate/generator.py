@@ -29,6 +29,7 @@ KINDS = (
     "clusters",
     "buffers",
     "tiny",
+    "steps",
 )
 BOUNDS = (2, 3, 4, 5, 6, 7, 8, 9, 10)
 FANOUTS: tuple[Any, ...] = (4, 6, {"x": 4, "y": 3}, {"x": 1, "y": 4}, {"x": 2, "y": 2}, {"x": 3, "y": 2})
@@ -123,6 +124,9 @@ def _architecture(rng: random.Random, kind: str) -> dict[str, Any]:
     for level in range(number):
         outermost = level == number - 1
         entry: dict[str, Any] = {"name": f"L{level}", "fanout": fanouts[level]}
+        if not outermost and rng.random() < (0.5 if kind == "steps" else 0.0 if kind == "clusters" else 0.05):
+            levels.append(entry | {"keeps": []})
+            continue
         keeps = list(TENSORS) if outermost or rng.random() < 0.4 else rng.sample(TENSORS, rng.choice((1, 2)))
         entry["keeps"] = [tensor for tensor in TENSORS if tensor in keeps]
         if not outermost and (kind == "bypass" or rng.random() < 0.2):
@@ -169,8 +173,9 @@ def _constraints(rng: random.Random, layer: dict[str, Any], architecture: dict[s
             found["spatial"] = [{"level": name} | rng.choice(({"dims": some}, {"x": some, "y": others}))]
         else:
             level = architecture["levels"][rng.randrange(len(names) - 1)]
-            keep = rng.choice(level["keeps"])
-            found["keeps"] = [{"level": level["name"], rng.choice(("keep", "bypass")): [keep]}]
+            if level["keeps"]:
+                keep = rng.choice(level["keeps"])
+                found["keeps"] = [{"level": level["name"], rng.choice(("keep", "bypass")): [keep]}]
     return found
 
 

@@ -97,7 +97,7 @@ def test_the_accounting_equals_that_of_cosa_evaluate_on_random_nests() -> None:
             nests += 1
             linked += any(item.link_transfers > 0 for level in theirs.networks for item in level.values())
             seen[pair.kind] += theirs.bound_by != "compute"
-    assert nests == 960
+    assert nests == 951
     assert linked >= 90, "neighbours give words in too few of the nests"
     assert sum(seen.values()) >= 300, "bandwidths stretch too few of the nests"
 
@@ -250,14 +250,14 @@ def test_a_layer_by_hand() -> None:
         "mac": {"energy_pj": 0},
     }
     # K outside of L0: two cycles. L0 reads 1 weight and 1 input a cycle and takes 1 output; it is filled with two
-    # weights, one input, two outputs. L1 gives two weights and one input, and takes two outputs.
+    # weights and one input; outputs need none. L1 gives two weights and one input, and takes two outputs.
     # K around the MACs would need 2 + 1 + 2 words in L0. So there is one nest.
     found = Enumerator(layer, architecture)
-    assert [cost for cost, _ in found.nests()] == [(2, (2 + 2 + 2) + (2 + 1 + 2) + (2 + 1 + 2))]
+    assert [cost for cost, _ in found.nests()] == [(2, (2 + 2 + 2) + (2 + 1) + (2 + 1 + 2))]
     assert {name: value for name, (value, _) in best(layer, architecture).items()} == {
         "latency": 2,
-        "energy": 16,
-        "edp": 32,
+        "energy": 14,
+        "edp": 28,
     }
     architecture["levels"][0]["capacity_words"] = 5
     # Now K fits inside too: after one another, or side by side with one input for both MACs.
@@ -285,6 +285,7 @@ def test_pairs_have_every_kind_and_are_the_same_again() -> None:
     for seed in range(len(KINDS) * 4):
         pair = generate(seed)
         levels = pair.architecture["levels"]
+        memories = [level for level in levels if level["keeps"]]
         has = {
             "window": any(pair.layer[a] > 1 and pair.layer[b] > 1 for a, b in ("PR", "QS")),
             "strides": "stride_w" in pair.layer,
@@ -294,9 +295,9 @@ def test_pairs_have_every_kind_and_are_the_same_again() -> None:
             "constraints": pair.constraints is not None,
             "bypass": pair.bypass == "chosen",
             "fanouts": any(level["fanout"] != 1 for level in levels),
-            "blocks": all(level["block_words"] > 1 for level in levels),
+            "blocks": all(level["block_words"] > 1 for level in memories),
             "clusters": any(level.get("cluster_size", 1) > 1 for level in levels),
-            "buffers": all(level.get("buffers") == 2 for level in levels),
-            "tiny": all(level["capacity_words"] <= 10 for level in levels[:-1]),
+            "buffers": all(level.get("buffers") == 2 for level in memories),
+            "tiny": all(level["capacity_words"] <= 10 for level in memories[:-1]),
         }
         assert has.get(pair.kind, True), (seed, pair.kind)

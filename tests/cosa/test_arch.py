@@ -188,12 +188,12 @@ def test_the_hash_is_the_same_tomorrow(simba: Architecture) -> None:
 
 
 REFUSED: list[tuple[tuple[str | int, ...], Any, str]] = [
-    (("levels", 3, "capacity_words"), "4096", f"a whole number from 1 to {LARGEST} or null"),
-    (("levels", 3, "capacity_words"), True, f"a whole number from 1 to {LARGEST} or null"),
-    (("levels", 3, "capacity_words"), 1.5, f"a whole number from 1 to {LARGEST} or null"),
-    (("levels", 3, "capacity_words"), 0, f"a whole number from 1 to {LARGEST} or null"),
-    (("levels", 3, "capacity_words"), -4, f"a whole number from 1 to {LARGEST} or null"),
-    (("levels", 3, "capacity_words"), LARGEST + 1, f"a whole number from 1 to {LARGEST} or null"),
+    (("levels", 3, "capacity_words"), "4096", f"a whole number from 0 to {LARGEST} or null"),
+    (("levels", 3, "capacity_words"), True, f"a whole number from 0 to {LARGEST} or null"),
+    (("levels", 3, "capacity_words"), 1.5, f"a whole number from 0 to {LARGEST} or null"),
+    (("levels", 3, "capacity_words"), 0, "a whole number >= 1, or `keeps: []`"),
+    (("levels", 3, "capacity_words"), -4, f"a whole number from 0 to {LARGEST} or null"),
+    (("levels", 3, "capacity_words"), LARGEST + 1, f"a whole number from 0 to {LARGEST} or null"),
     (("levels", 3, "capacity_words"), None, "a whole number >= 1"),
     (("levels", 5, "capacity_words"), 7, "null"),
     (("levels", 3, "fanout"), "meshh", "'mesh'; did you mean mesh?"),
@@ -201,8 +201,7 @@ REFUSED: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("levels", 3, "fanout"), None, "a whole number"),
     (("levels", 3, "buffers"), 3, "1 or 2"),
     (("levels", 3, "buffers"), True, "1 or 2"),
-    (("levels", 3, "keeps"), [], "weights, inputs, outputs"),
-    (("levels", 3, "keeps"), ["inputs", "inputs"], "each named once"),
+    (("levels", 3, "keeps"), ["inputs", "inputs"], "each once"),
     (("levels", 3, "keeps"), "inputs", "a list"),
     (("levels", 5, "keeps"), ["inputs", "outputs"], "weights, inputs, outputs"),
     (("levels", 3), 5, "a mapping with the keys name, keeps"),

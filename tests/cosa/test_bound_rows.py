@@ -48,27 +48,27 @@ def without_windows(rng: random.Random) -> tuple[dict[str, Any], dict[str, Any]]
 
 WINDOWS: tuple[tuple[int, int, float, float], ...] = (
     (1, 0, 0.967, 1.0),
-    (3, 0, 1.0, 0.675),
-    (3, 2, 1.0, 0.782),
+    (3, 0, 1.0, 0.609),
+    (3, 2, 1.0, 0.655),
     (3, 3, 1.0, 1.0),
-    (4, 0, 1.0, 0.947),
-    (5, 0, 1.0, 0.638),
-    (5, 1, 1.0, 0.532),
-    (5, 2, 1.0, 0.606),
+    (4, 0, 1.0, 0.991),
+    (5, 0, 1.0, 0.741),
+    (5, 1, 1.0, 0.635),
+    (5, 2, 1.0, 0.686),
     (7, 1, 0.499, 0.599),
     (7, 3, 1.0, 0.941),
     (8, 1, 0.997, 1.0),
-    (8, 3, 0.898, 0.928),
+    (8, 3, 0.907, 0.934),
     (10, 2, 1.0, 1.0),
-    (10, 3, 1.0, 0.899),
+    (10, 3, 1.0, 0.92),
     (11, 0, 0.897, 0.875),
-    (12, 0, 1.0, 0.474),
-    (15, 2, 0.714, 0.875),
-    (17, 0, 0.857, 0.937),
-    (19, 3, 0.796, 0.799),
-    (24, 2, 1.0, 0.953),
-    (28, 1, 0.833, 0.872),
-    (35, 0, 0.876, 0.58),
+    (12, 0, 1.0, 0.7),
+    (15, 2, 0.952, 1.0),
+    (17, 0, 0.961, 0.982),
+    (19, 3, 0.796, 0.817),
+    (24, 2, 1.0, 0.998),
+    (28, 1, 0.751, 0.834),
+    (35, 0, 0.927, 0.612),
     (43, 2, 1.0, 0.9),
     (47, 0, 0.663, 1.0),
     (49, 1, 0.983, 0.616),
@@ -109,25 +109,21 @@ def test_no_nest_of_a_window_costs_less_than_the_program_says(first: int) -> Non
 
 
 def test_arrays_that_are_clusters_are_counted_once() -> None:
-    """Two instances of 16 hold outputs, clusters of two: of four sums of an output three need an old value,
-    and a word is filled in before."""
+    """Two instances of 16 hold outputs, clusters of two: of four sums of an output three need an old value."""
     outputs = level("o", 8, pj=7, cluster_size=2)
     middle = level("wio", 20, fanout=4)
     view = Analytical(sizes("C4 K2"), machine(outputs, middle, level(fanout={"x": 2, "y": 4})))
     seen = view.look(Tiles.of("C2", "C2", "/K2"))
     assert seen.program_energy_pj == pytest.approx(seen.energy_pj, rel=1e-6)
-    assert seen.energy_pj == 7 * 2 * (4 + 3 + 1)
+    assert seen.energy_pj == 7 * 2 * (4 + 3)
 
 
-@pytest.mark.parametrize(("reduced", "share"), [(3, 5.5 / 6), (7, 13.25 / 14), (15, 29.125 / 30), (64, 1.0)])
+@pytest.mark.parametrize(("reduced", "share"), [(3, 4.5 / 5), (7, 12.25 / 13), (15, 28.125 / 29), (64, 1.0)])
 def test_output_reads_are_known_by_steps(reduced: int, share: float) -> None:
-    """Of n sums of an output n - 1 need the old value; the program knows the share at n = 2, 4, 8, 16 and 64.
-
-    Before the first a word is filled in.
-    """
+    """Of n sums of an output n - 1 need the old value; the program knows the share at n = 2, 4, 8, 16 and 64."""
     architecture = machine(level("o", 8, pj=1), level(fanout=2))
     seen = Analytical(sizes(f"C{reduced} K2"), architecture).look(Tiles.of(f"C{reduced}", "/K2"))
-    assert seen.energy_pj == 2 * (reduced + (reduced - 1) + 1)
+    assert seen.energy_pj == 2 * (reduced + (reduced - 1))
     assert seen.program_energy_pj == pytest.approx(share * seen.energy_pj, rel=1e-5)
     alone = Analytical(sizes(f"C{reduced} K2"), machine(level("o", 8, pj=1), level())).look(
         Tiles.of(f"K2 C{reduced}", "")
@@ -285,7 +281,7 @@ NEIGHBOURS: dict[str, tuple[str, tuple[dict[str, Any], ...], str, Tiles, float]]
         (keeps_one("i"), level("wo", 100, fanout=2), level(fanout=4)),
         "",
         Tiles.of("", "P8 / R2", "/ K4"),
-        0.916,
+        0.785,
     ),
     "positions side by side have what comes back": (
         "P8 R2 Q16 S2",

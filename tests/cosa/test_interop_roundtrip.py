@@ -236,21 +236,22 @@ def test_problems_that_are_no_layer(dims: str, spaces: str, instance: str, part:
 # --- architectures and nests as ours ---
 
 
-def test_eyeriss_gives_its_containers_fanout_to_the_buffer_around_them() -> None:
+def test_each_container_with_a_fanout_is_a_step_of_its_own() -> None:
     file = parse_timeloop((SAMPLES / "eyeriss_like_arch_v04.yaml").read_text(), "eyeriss.yaml")
     assert file.architecture is not None
     found = architecture_of(file.architecture, all_constraints(file), None, Where("eyeriss.yaml"))
-    names = [level.name for level in found.architecture.levels]
-    assert names == ["psum_spad", "weights_spad", "ifmap_spad", "shared_glb", "DRAM"]
-    assert found.architecture.fanout(3) == (14, 12)
-    assert [level.keeps for level in found.architecture.levels[:4]] == [
+    names = [level.name for level in found.levels]
+    assert names == ["psum_spad", "weights_spad", "ifmap_spad", "PE", "PE_column", "shared_glb", "DRAM"]
+    assert [found.fanout(level) for level in range(7)] == [(1, 1)] * 3 + [(1, 12), (14, 1), (1, 1), (1, 1)]
+    assert [level.keeps for level in found.levels[:6]] == [
         ("outputs",),
         ("weights",),
         ("inputs",),
+        (),
+        (),
         ("inputs", "outputs"),
     ]
-    assert found.hosts["PE"] == found.hosts["PE_column"] == "shared_glb"
-    assert found.architecture.macs == 168
+    assert found.macs == 168
 
 
 DUMMY = """
@@ -278,19 +279,28 @@ def inputs_of(tmp_path: Path, text: str) -> Any:
     return read_inputs([str(tmp_path / "all.yaml")])
 
 
-def test_a_memory_that_keeps_nothing_is_a_fanout(tmp_path: Path) -> None:
-    schedule = converted(inputs_of(tmp_path, DUMMY), "schedule")
+@pytest.mark.parametrize("entries", [0, 8])
+def test_a_memory_that_keeps_nothing_is_a_step_that_may_have_loops(tmp_path: Path, entries: int) -> None:
+    text = DUMMY.replace("entries: 0", f"entries: {entries}").replace("temporal, factors: P4", "temporal, factors: P2")
+    text += "- {target: Dummy, type: temporal, factors: P2}\n"
+    schedule = converted(inputs_of(tmp_path, text), "schedule")
     assert isinstance(schedule, Schedule)
-    assert [level.name for level in schedule.architecture.levels] == ["Regs", "Buffer", "DRAM"]
-    assert schedule.architecture.fanout(1) == (4, 4)
-    assert schedule.architecture.usable_words(1) == 256
-    assert [(loop.dim, loop.axis) for loop in schedule.nest[1].loops] == [("K", "x"), ("C", "y")]
+    assert [level.name for level in schedule.architecture.levels] == ["Regs", "Dummy", "Buffer", "DRAM"]
+    assert [schedule.architecture.fanout(level) for level in (1, 2)] == [(1, 4), (4, 1)]
+    assert schedule.architecture.levels[1].keeps == schedule.nest[2].keeps == ()
+    assert schedule.architecture.usable_words(2) == 256
+    loops = [[(loop.dim, loop.kind) for loop in entry.loops] for entry in schedule.nest]
+    assert loops == [
+        [("P", "temporal")],
+        [("K", "spatial")],
+        [("P", "temporal"), ("C", "spatial")],
+        [("Q", "temporal")],
+    ]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "part"),
     [
-        ("Dummy, type: spatial, factors: C4", "Dummy, type: temporal, factors: C4", "Dummy has temporal loops"),
         ("factors: Q4", "factors: 'Q=4,3'", "Regs: a residue"),
         ("technology: DRAM", "entries: 4096", "the outermost memory DRAM is bounded"),
         ("multiple_buffering: 2", "multiple_buffering: 3", "Buffer: multiple_buffering"),

@@ -70,7 +70,7 @@ def test_the_field_is_named_at_any_depth() -> None:
     data = ARCHITECTURE.model_dump()
     data["levels"][2]["capacity_words"] = -5
     with pytest.raises(
-        InputError, match=r"^Architecture: levels\[2\]\.capacity_words: .*found -5.*from 1 to 2147483648"
+        InputError, match=r"^Architecture: levels\[2\]\.capacity_words: .*found -5.*from 0 to 2147483648"
     ):
         cosa.Architecture(**data)
     with pytest.raises(InputError, match=r"^Loop: axis: does not suit a spatial loop \(found None\); allowed: x, y"):
