@@ -35,7 +35,7 @@ def mac_energy_pj(architecture: Architecture) -> float:
 
 
 def vector_access_energy_pj(architecture: Architecture, level: int) -> float:
-    """Energy of one access of a level: a vector of its `block_words`, read or written; nothing where nothing is kept."""
+    """Energy of one access of a level: a vector of its `block_words`, read or written; 0 where nothing is kept."""
     entry = architecture.levels[level]
     if not entry.could_keep:
         return 0.0

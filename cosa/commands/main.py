@@ -22,12 +22,13 @@ from cosa.mappers.published import PublishedTerms
 from cosa.mappers.registry import Run, candidates, every_mapper, find_mapper, options_of
 
 if TYPE_CHECKING:
+    from cosa.analytical.evaluation import Convention
     from cosa.mappers.registry import MapperOptions
     from cosa.model.schedule import Schedule
 
 app = application("cosa", "Schedules layers of neural networks on spatial accelerators by mixed-integer programming.")
 
-CONVENTIONS = ("timeloop", "exact")
+CONVENTIONS: tuple[Convention, ...] = ("timeloop", "timeloop-2022", "exact")
 PARETO = "pareto"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cosa.interop.nests import plain_name
 from cosa.interop.places import Where, list_of, mapping_of, text_of, whole_of
 from cosa.interop.printed_nests import read_printed_nest
 from cosa.interop.problems import read_problem

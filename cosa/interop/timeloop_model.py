@@ -58,8 +58,9 @@ class Directive:
 class ArchLevel:
     """A level of an architecture file: a memory, a container with a fan-out, or the compute units.
 
-    `mesh_x` and `mesh_y` count instances on the whole chip (of a container: of what lies below it); `fanout_x` and `fanout_y` count instances of the next
-    memory or compute level below one instance (of a container: the fan-out it adds). `entries` None: unlimited.
+    `mesh_x` and `mesh_y` count instances on the whole chip (of a container: of what lies below it); `fanout_x` and
+    `fanout_y` those of the next memory or compute level below one instance (of a container: the fan-out it adds).
+    `entries` None: unlimited.
     `derived`: the fan-out of a component that stands in the file with it, as a container of its own.
     """
 

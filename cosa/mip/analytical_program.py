@@ -3,8 +3,8 @@
 For a tensor at a level that keeps it, with the next level in that keeps it as its child (or the MACs):
 
 * sent: words fetched by the child, times the groups of instances in between that need different words;
-* fills: words that the level itself fetches from further out, of outputs less the distinct words of an instance (a first
-  arrival brings no old value);
+* fills: words that the level itself fetches from further out, of outputs less the distinct words of an instance (a
+  first arrival brings no old value);
 * outputs come up as updates, as many as were sent; reads are those less the distinct words of an instance, too.
 
 Energy is every access times the energy of a word, over the physical arrays in use. Cycles are the largest of compute
@@ -195,13 +195,13 @@ class AnalyticalProgram(Space):
                 words, kept = self.log_filled(tensor, level) + arrays, self.keeps.kept[level, tensor]
                 fills = self.power(f"{name} fills", words, unit, kept)
                 total = total + (
-                    self._again(f"{name} again", level, words, fills, kept, unit) if tensor == "outputs" else fills
+                    self._but_first(f"{name} old", level, words, fills, kept, unit) if tensor == "outputs" else fills
                 )
                 network = range(level + 1, level + 2)
                 total = total - self.links.words_rounded(tensor, network, _ROUNDED_FILL * most_arrays / unit, kept)
             if tensor == "outputs":
                 total = total + sum(
-                    self._again(f"{name} reads", level, words, moved, arc, unit) for words, moved, arc in sent
+                    self._but_first(f"{name} reads", level, words, moved, arc, unit) for words, moved, arc in sent
                 )
         return total
 
@@ -241,7 +241,7 @@ class AnalyticalProgram(Space):
         """Log of the largest count of iterations that there can be."""
         return sum(log2(self.longest(dim)) for dim in DIMS)
 
-    def _again(
+    def _but_first(
         self, name: str, level: int, log_words: Expression, words: Any, given: Expression, unit: float
     ) -> Expression:
         """Words of outputs that move at a level less the distinct ones of an instance, which bring no old value."""

@@ -85,9 +85,9 @@ class Level(Model):
             if self.capacity_words == 0:
                 stated = "capacity_words" in self.model_fields_set
                 message = "there is no room for what the level keeps" if stated else "missing"
-                value = {"value": 0} if stated else {}
+                found = {"value": 0} if stated else {}
                 allowed = "a whole number >= 1, or `keeps: []`; null at the outermost level"
-                raise FieldError(message, path="capacity_words", allowed=allowed, **value)
+                raise FieldError(message, path="capacity_words", allowed=allowed, **found)
             return self
         if self.capacity_words != 0:
             message, value = "a level that keeps nothing has no capacity", self.capacity_words

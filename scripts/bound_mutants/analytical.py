@@ -96,13 +96,13 @@ PROGRAM = (
     Term(
         FILE_PROGRAM,
         "amount",
-        'total + (\n                    <<self._again(f"{name} again", level, words, fills, kept, unit)>> if tensor',
+        'total + (\n                    <<self._but_first(f"{name} old", level, words, fills, kept, unit)>> if tensor',
     ),
     Term(
         FILE_PROGRAM,
         "amount",
         """total = total + <<sum(
-                    self._again(f"{name} reads", level, words, moved, arc, unit) for words, moved, arc in sent
+                    self._but_first(f"{name} reads", level, words, moved, arc, unit) for words, moved, arc in sent
                 )>>""",
     ),
     Term(FILE_PROGRAM, "amount", "most = log2(<<self.architecture.instances(level) // cluster>>)", only=BOTH),
@@ -166,7 +166,7 @@ PROGRAM = (
     ),
     Term(FILE_PROGRAM, "amount", "here = log2(1 - <<2.0**-step>>)"),
     Term(FILE_PROGRAM, "amount", "share = share + <<(here - previous)>> * reached"),
-    Term(FILE_PROGRAM, "log", 'return self.power(name, log_words + <<share>>, unit, given)'),
+    Term(FILE_PROGRAM, "log", "return self.power(name, log_words + <<share>>, unit, given)"),
     # cycles
     Term(
         FILE_PROGRAM,
@@ -197,7 +197,9 @@ PROGRAM = (
         "amount",
         "return total + <<sum(self._moved(name, tensor, level, words, unit, arc) for words, arc in sent)>>",
     ),
-    Term(FILE_PROGRAM, "amount", "return self.power(name, words, unit, given) - <<self.output_words()>> / unit * given"),
+    Term(
+        FILE_PROGRAM, "amount", "return self.power(name, words, unit, given) - <<self.output_words()>> / unit * given"
+    ),
     Term(
         FILE_PROGRAM,
         "row",

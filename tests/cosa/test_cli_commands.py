@@ -120,7 +120,9 @@ def test_a_printed_architecture_can_be_used_as_a_file(cosa: Cosa, name: str, tmp
 def test_archs_checks_a_file(cosa: Cosa, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(cosa("archs", "simba_4x4").out.replace("capacity_words: 4096", "capacity_words: 0"))
-    cosa("archs", path).assert_error(f"{path}: levels[3].capacity_words: there is no room for what the level keeps (found 0)")
+    cosa("archs", path).assert_error(
+        f"{path}: levels[3].capacity_words: there is no room for what the level keeps (found 0)"
+    )
     cosa("archs", "simba").assert_error("architecture: no such architecture")
 
 

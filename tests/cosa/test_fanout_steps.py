@@ -186,7 +186,7 @@ def test_first_arrivals_of_outputs_are_fills_in_2022_alone() -> None:
 
 
 def test_words_from_neighbours_are_averaged_with_those_of_the_parent() -> None:
-    """Fifteen rows for thirteen PEs, and 24 times a row from a neighbour: 405 words each, though neither part is whole."""
+    """Fifteen rows for thirteen PEs, and 24 times one from a neighbour: 405 words each, though neither part is whole."""
     layer = Layer(name="l", R=3, S=3, P=13, Q=13, C=9, K=15, N=1)
     architecture = machine(
         {"name": "Acc", "keeps": ["outputs"], "capacity_words": 64, "fanout": 3},
@@ -225,7 +225,11 @@ architecture:
   nodes:
   - !Container {name: system}
   - !Component {name: DRAM, class: DRAM, attributes: {width: 8, datawidth: 8}}
-  - !Component {name: Glb, class: SRAM, attributes: {depth: 4096, width: 8, datawidth: 8}, constraints: {dataspace: {keep: [Inputs, Outputs], bypass: [Weights]}}}
+  - !Component
+    name: Glb
+    class: SRAM
+    attributes: {depth: 4096, width: 8, datawidth: 8}
+    constraints: {dataspace: {keep: [Inputs, Outputs], bypass: [Weights]}}
   - !Container {name: column, spatial: {meshX: 14}}
   - !Container {name: PE, spatial: {meshY: 3}}
   - !Component {name: spad, class: regfile, attributes: {depth: 64, width: 8, datawidth: 8}}
@@ -271,9 +275,9 @@ def test_fanouts_of_containers_are_steps(tmp_path: Path, old: str, new: str) -> 
 
 def test_an_outermost_memory_that_is_bypassed_is_refused(tmp_path: Path) -> None:
     bypass = "- {target: DRAM, type: bypass, keep: [Weights], bypass: [Inputs, Outputs]}\n"
-    with pytest.raises(InputError, match="DRAM, the outermost memory, is bypassed.*'inputs', 'outputs'"):
+    with pytest.raises(InputError, match=r"DRAM, the outermost memory, is bypassed.*'inputs', 'outputs'"):
         schedule_of(tmp_path, NODES + bypass)
-    with pytest.raises(InputError, match="DRAM, the outermost memory, is bypassed.*'weights'"):
+    with pytest.raises(InputError, match=r"DRAM, the outermost memory, is bypassed.*'weights'"):
         schedule_of(tmp_path, NODES + "mapspace_constraints:\n- {target: DRAM, type: bypass, bypass: [Weights]}\n")
 
 
