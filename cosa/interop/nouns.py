@@ -82,10 +82,6 @@ def architecture_of(
         if not kept:
             raise where.error(f"container {level.name} stands around the outermost memory", value=level.fanout_x)
         hosts[plain_name(level.name)] = kept[-1][0].name
-    outermost = kept[0][0]
-    if outermost.entries is not None:
-        message = f"the outermost memory {outermost.name} is bounded; ours is the DRAM, which is not"
-        raise where.error(message, value=outermost.entries, allowed="class or technology DRAM")
     below = [*(level for level, _ in kept[1:]), compute]
     levels = [_level(level, keeps, inner, where) for (level, keeps), inner in zip(kept, below, strict=True)]
     data = {
