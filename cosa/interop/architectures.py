@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from cosa.interop import unused
 from cosa.interop.components import (
     DEFAULT_WORD_BITS,
     MEANING,
-    UNUSED,
     Attributes,
     compute_level,
     kind_of_class,
@@ -25,7 +25,6 @@ from cosa.interop.timeloop_model import ArchFile, ArchLevel
 _RANGE = re.compile(r"(.+?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]")
 _TREE_KEYS = ("name", "attributes", "local", "subtree")
 _COMPONENT_KEYS = ("name", "class", "subclass", "attributes", "instances")
-_COMPONENT_UNUSED = ("required_actions", "enabled", "area_scale", "energy_scale", "power_gated_at", "network")
 _FLAT_KEYS = ("arithmetic", "storage", "version")
 
 
@@ -56,7 +55,7 @@ def _flat(content: dict[str, Any], where: Where) -> list[ArchLevel]:
     compute = mapping_of(content.get("arithmetic"), place)
     if not compute:
         raise place.error("no compute units", allowed="instances, word_bits")
-    check_keys(compute, place, ("name", *MEANING), UNUSED)
+    check_keys(compute, place, ("name", *MEANING), unused.ATTRIBUTES)
     attributes = Attributes(compute, place, compute)
     name = text_of(compute.get("name", "(arithmetic)"), place.at("name"))
     level = compute_level(name, "", attributes, DEFAULT_WORD_BITS)
@@ -67,7 +66,7 @@ def _flat(content: dict[str, Any], where: Where) -> list[ArchLevel]:
     for number, entry in enumerate(storage):
         place = where.at("storage").at(number)
         entries = mapping_of(entry, place)
-        check_keys(entries, place, ("name", "class", *MEANING), UNUSED)
+        check_keys(entries, place, ("name", "class", *MEANING), unused.ATTRIBUTES)
         attributes = Attributes(entries, place, entries)
         name = text_of(entries.get("name"), place.at("name"))
         level = storage_level(name, str(entries.get("class", "")), attributes)
@@ -99,7 +98,7 @@ def _tree(content: dict[str, Any], where: Where, variables: Mapping[str, Any]) -
     inherited: dict[str, Any] = {}
     instances, node, place = 1, content, where
     while True:
-        check_keys(node, place, (*_TREE_KEYS, "version"), ("required_actions", "enabled", "power_gated_at", "class"))
+        check_keys(node, place, (*_TREE_KEYS, "version"), unused.TREE_NODE)
         if "name" in node:
             _, count = split_range(text_of(node["name"], place.at("name")), place.at("name"))
             instances *= count
@@ -123,10 +122,10 @@ def _component(
     entry: Any, where: Where, instances: int, inherited: Mapping[str, Any], variables: Mapping[str, Any]
 ) -> ArchLevel | None:
     content = mapping_of(entry, where)
-    check_keys(content, where, _COMPONENT_KEYS, _COMPONENT_UNUSED)
+    check_keys(content, where, _COMPONENT_KEYS, unused.COMPONENT)
     name, count = split_range(text_of(content.get("name"), where.at("name")), where.at("name"))
     own = mapping_of(content.get("attributes"), where.at("attributes"))
-    check_misspelt(own, where.at("attributes"), (*MEANING, *UNUSED), MEANING)
+    check_misspelt(own, where.at("attributes"), (*MEANING, *unused.ATTRIBUTES), MEANING)
     values = {**inherited, **own}
     if "instances" in content:
         values["instances"] = whole_of(content["instances"], where.at("instances"))

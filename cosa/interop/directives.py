@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cosa.common.errors import nearest_of
+from cosa.interop import unused
 from cosa.interop.places import Where, check_keys, list_of, mapping_of, names_of, number_of, text_of, whole_of
 from cosa.interop.timeloop_model import Directive, Factor
 
@@ -46,33 +47,6 @@ _MEANING = (
     "dataspace",
     "constraints",
 )
-# Constraints of Timeloop that shape its search or its model, not a mapping.
-_UNUSED = (
-    "max",
-    "skew",
-    "no_reuse",
-    "no_temporal_reuse",
-    "no_coalesce",
-    "no_link_transfer",
-    "no_multicast",
-    "no_reduction",
-    "no_multicast_no_reduction",
-    "no_iteration_over_dataspaces",
-    "must_iterate_over_dataspaces",
-    "maximize_dims",
-    "maximize_dims_capacity",
-    "rmw_first_update",
-    "rmw_on_first_writeback",
-    "passthrough_on_first_writeback",
-    "default_max_factor",
-    "remainders",
-    "tile_shape_constraint",
-    "max_overbooked_proportion",
-    "allow_overbooking",
-    "note",
-    "notes",
-    "version",
-)
 _PARTS = {"temporal": "temporal", "spatial": "spatial", "dataspace": "bypass"}
 
 _FACTOR = re.compile(
@@ -104,7 +78,7 @@ def read_directives(entries: Any, where: Where, target: str | None = None) -> It
                 yield from read_parts(inner, place.at("constraints"), own_target)
             else:
                 yield from read_directives(inner, place.at("constraints"), own_target)
-            check_keys(content, place, ("target", "name", "constraints"), _UNUSED)
+            check_keys(content, place, ("target", "name", "constraints"), unused.CONSTRAINT)
         elif "type" not in content and any(part in content for part in _PARTS):
             rest = {key: value for key, value in content.items() if key not in ("target", "name")}
             yield from read_parts(rest, place, own_target)
@@ -115,7 +89,7 @@ def read_directives(entries: Any, where: Where, target: str | None = None) -> It
 def read_parts(content: Any, where: Where, target: str | None) -> Iterator[Directive]:
     """Directives written as ``{spatial: {...}, temporal: {...}, dataspace: {...}}``, as in nodes of v0.4."""
     entries = mapping_of(content, where)
-    check_keys(entries, where, [*_PARTS, "bypass"], [*_UNUSED, "targets"], what="constraint")
+    check_keys(entries, where, [*_PARTS, "bypass"], [*unused.CONSTRAINT, "targets"], what="constraint")
     for part, kind in (*_PARTS.items(), ("bypass", "bypass")):
         if part in entries:
             inner = mapping_of(entries[part], where.at(part))
@@ -141,7 +115,7 @@ def _directive(entries: dict[str, Any], kind: str, where: Where, default: str | 
             if key in content:
                 raise where.at("attributes").at(key).error("given twice: here and beside `attributes`", value=value)
             content[key] = value
-    check_keys(content, where, _MEANING, _UNUSED)
+    check_keys(content, where, _MEANING, unused.CONSTRAINT)
     only_factors, keep_only = "factors_only" in content, "keep_only" in content
     for plain, only in (("factors", only_factors), ("keep", keep_only)):
         if plain in content and only:

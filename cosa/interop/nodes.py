@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cosa.common.errors import nearest_of
-from cosa.interop.components import MEANING, UNUSED, Attributes, compute_level, kind_of_class, storage_level
+from cosa.interop import unused
+from cosa.interop.components import MEANING, Attributes, compute_level, kind_of_class, storage_level
 from cosa.interop.directives import read_parts
 from cosa.interop.places import Where, check_keys, check_misspelt, list_of, mapping_of, text_of, whole_of
 from cosa.interop.timeloop_model import ArchLevel, Directive
@@ -15,20 +16,6 @@ from cosa.interop.timeloop_yaml import TaggedDict
 
 _TAGS = ("Container", "Component", "Parallel", "Nothing", "Hierarchical")
 _USED = ("name", "class", "subclass", "attributes", "spatial", "constraints", "enabled", "nodes")
-_UNUSED = (
-    "required_actions",
-    "area_scale",
-    "energy_scale",
-    "power_gated_at",
-    "sparse_optimizations",
-    "component_modeling",
-    "ERT",
-    "ART",
-    "area",
-    "energy",
-    "version",
-    "network",
-)
 
 
 @dataclass
@@ -64,7 +51,7 @@ class NodeWalk:
             allowed = ", ".join(f"!{name}" for name in _TAGS)
             nearest = nearest_of(tag, _TAGS)
             raise where.error("not a kind of node", value=f"!{tag}", allowed=allowed, nearest=nearest and f"!{nearest}")
-        check_keys(content, where, _USED, _UNUSED)
+        check_keys(content, where, _USED, unused.NODE)
         if content.get("enabled") is False:
             where.note(f"not used: {content.get('name', tag)}, which is not enabled")
             return
@@ -136,7 +123,7 @@ class NodeWalk:
         """Attributes of a node as written, checked for misspelling."""
         place = where.at("attributes")
         own = mapping_of(content.get("attributes"), place)
-        check_misspelt(own, place, (*MEANING, *UNUSED), MEANING)
+        check_misspelt(own, place, (*MEANING, *unused.ATTRIBUTES), MEANING)
         fanout = [key for key in own if key in ("instances", "meshX", "meshY")]
         if fanout:
             place.note(f"not used: {', '.join(fanout)} (in v0.4 a fan-out stands in `spatial`)")

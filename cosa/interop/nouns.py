@@ -74,10 +74,6 @@ def architecture_of(
             if not kept:
                 _require_all(keeps, level.name, where)
             kept.append((level, () if level.entries == 0 else keeps))
-    outermost = kept[0][0]
-    if outermost.entries is not None:
-        message = f"the outermost memory {outermost.name} is bounded; ours is the DRAM, which is not"
-        raise where.error(message, value=outermost.entries, allowed="class or technology DRAM")
     below = [*(level for level, _ in kept[1:]), compute]
     levels = [_level(level, keeps, inner, where) for (level, keeps), inner in zip(kept, below, strict=True)]
     data = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cosa.common.errors import InputError, nearest_of
+from cosa.interop.unused import is_neutral
 
 _MISSING: Any = object()
 
@@ -19,13 +20,16 @@ MAX_WHOLE = 2**62
 class Where:
     """A place in a file: the file's name, the path of the field, and what was collected while reading the file.
 
-    `notes` are for the user; `unused` are keys that carry no meaning here.
+    `notes` are for the user; `unused` are keys that carry no meaning here, `uncounted` the paths of those that would
+    change a result; `ignored` are keys that the user wants left aside whatever they are.
     """
 
     source: str
     path: str = ""
     notes: list[str] = field(default_factory=list, compare=False)
     unused: dict[str, None] = field(default_factory=dict, compare=False)
+    uncounted: dict[str, Any] = field(default_factory=dict, compare=False)
+    ignored: frozenset[str] = frozenset()
 
     def at(self, key: str | int) -> Where:
         """The place of a key or of an entry of a list."""
@@ -47,6 +51,12 @@ class Where:
         line = f"{self.path}: {text}" if self.path else text
         if line not in self.notes:
             self.notes.append(line)
+
+    def leave_aside(self, key: str, value: Any) -> None:
+        """A key of this place that is not used; one that would change a result is remembered for whom it concerns."""
+        self.unused[key] = None
+        if key not in self.ignored and not is_neutral(key, value):
+            self.uncounted[self.at(key).path] = value
 
     def all_notes(self) -> tuple[str, ...]:
         """The notes, and one that names all keys left aside."""
@@ -112,15 +122,16 @@ def check_keys(
     ------
     InputError: a key that the format does not have.
     """
-    for key in entries:
-        if key not in used and key not in unused:
+    for key, value in entries.items():
+        if key in used:
+            continue
+        if key not in unused and key not in where.ignored:
             nearest = nearest_of(key, sorted([*used, *unused]))
             raise where.at(key).error(f"unknown {what}", allowed=", ".join(sorted(used)), nearest=nearest)
-        if key in unused:
-            where.unused[key] = None
+        where.leave_aside(key, value)
 
 
-def check_misspelt(keys: Iterable[str], where: Where, known: Collection[str], meaning: Collection[str]) -> None:
+def check_misspelt(entries: Mapping[str, Any], where: Where, known: Collection[str], meaning: Collection[str]) -> None:
     """For places where any key may stand (attributes that Timeloop hands on to its energy estimator).
 
     Raises
@@ -128,11 +139,11 @@ def check_misspelt(keys: Iterable[str], where: Where, known: Collection[str], me
     InputError: a key that looks like one that counts here, misspelt.
     """
     folded = {key.replace("_", "").lower(): key for key in meaning}
-    for key in keys:
+    for key, value in entries.items():
         if key in meaning:
             continue
-        where.unused[key] = None
-        if key in known:
+        where.leave_aside(key, value)
+        if key in known or key in where.ignored:
             continue
         near = difflib.get_close_matches(key.replace("_", "").lower(), folded, n=1, cutoff=0.87)
         if near:

@@ -8,9 +8,11 @@ is ``cnn-layer``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cosa.interop import unused
 from cosa.interop.places import Where, check_keys, list_of, mapping_of, names_of, text_of, whole_of
 from cosa.interop.timeloop_model import DataSpace, Problem, ProblemShape
 
@@ -45,10 +47,6 @@ GEMM = ProblemShape(
 _LIBRARY = {shape.name.lower(): shape for shape in (CNN_LAYER, GEMM)}
 
 _SHAPE_KEYS = ("name", "dimensions", "coefficients", "data_spaces")
-_SHAPE_UNUSED = ("version", "ranks")
-_PROBLEM_UNUSED = ("densities", "commonDensity", "name", "notes", "description")
-# Sizes of the input and its padding, which some files keep beside the bounds that follow from them.
-_INSTANCE_UNUSED = ("densities", "commonDensity", "H", "W", "Hpad", "Wpad", "Hpadding", "Wpadding")
 
 
 def read_shape(value: Any, where: Where) -> ProblemShape:
@@ -61,7 +59,7 @@ def read_shape(value: Any, where: Where) -> ProblemShape:
     content = mapping_of(value, where)
     if content.get("flatten"):
         raise where.at("flatten").error("flattened dimensions, which cannot be read", value=content["flatten"])
-    check_keys(content, where, (*_SHAPE_KEYS, "flatten"), _SHAPE_UNUSED)
+    check_keys(content, where, (*_SHAPE_KEYS, "flatten"), unused.SHAPE)
     dimensions = names_of(content.get("dimensions"), where.at("dimensions"))
     if not dimensions or len(set(dimensions)) != len(dimensions):
         raise where.at("dimensions").error("not a list of different dimensions", value=list(dimensions))
@@ -77,7 +75,7 @@ def read_shape(value: Any, where: Where) -> ProblemShape:
         spaces.append(_data_space(entry, where.at("data_spaces").at(number), dimensions, coefficients))
     if not spaces:
         raise where.at("data_spaces").error("no data spaces", allowed="a list of tensors with name and projection")
-    name = text_of(content.get("name", "shape"), where.at("name"))
+    name = text_of(content.get("name") or "shape", where.at("name"))
     return ProblemShape(name, dimensions, coefficients, tuple(spaces))
 
 
@@ -130,10 +128,10 @@ def read_problem(value: Any, where: Where, folder: Path | None = None, shape: Pr
     inner, place = content, where
     own: tuple[str, ...] = ("shape", "version")
     if "instance" in content:
-        check_keys(content, where, ("shape", "version", "instance"), _PROBLEM_UNUSED)
+        check_keys(content, where, ("shape", "version", "instance"), unused.PROBLEM)
         inner, place, own = mapping_of(content["instance"], where.at("instance")), where.at("instance"), ()
-    unused = [key for key in (*_INSTANCE_UNUSED, *_PROBLEM_UNUSED) if key not in shape.dimensions]
-    check_keys(inner, place, (*own, *shape.dimensions, *shape.coefficients), unused)
+    aside = [key for key in (*unused.INSTANCE, *unused.PROBLEM) if key not in shape.dimensions]
+    check_keys(inner, place, (*own, *shape.dimensions, *shape.coefficients), aside)
     missing = [dim for dim in shape.dimensions if inner.get(dim) is None]
     if missing:
         allowed = f"a bound for each of {', '.join(shape.dimensions)}"
@@ -160,7 +158,7 @@ def _named_shape(name: str, where: Where, folder: Path | None, beside: ProblemSh
             for ending in (".yaml", ".yml"):
                 path = folder / f"{spelling}{ending}"
                 if path.is_file():
-                    place = Where(str(path), notes=where.notes, unused=where.unused)
+                    place = replace(where, source=str(path), path="")
                     content = mapping_of(read_yaml(str(path), place), place)
                     return read_shape(content.get("shape"), place.at("shape"))
     allowed = (

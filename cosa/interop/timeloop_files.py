@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cosa.common.errors import nearest_of
+from cosa.interop import unused
 from cosa.interop.architectures import read_architecture
 from cosa.interop.directives import BYPASS_TYPES, read_directive, read_directives
 from cosa.interop.places import Where, list_of, mapping_of
@@ -18,24 +19,6 @@ from cosa.interop.timeloop_yaml import parse_yaml
 
 _CONSTRAINT_KEYS = ("mapspace", "mapspace_constraints", "architecture_constraints", "arch_constraints", "constraints")
 PARTS = ("arch", "architecture", *_CONSTRAINT_KEYS, "mapping", "problem", "shape", "mapper")
-_NOT_USED = (
-    "variables",
-    "globals",
-    "compound_components",
-    "components",
-    "primitive_components",
-    "sparse_optimizations",
-    "ERT",
-    "ART",
-    "ERT_summary",
-    "ART_summary",
-    "model",
-    "include",
-    "environment_variables",
-    "accelergy_config",
-    "version",
-)
-_MAPSPACE_UNUSED = ("template", "version", "name")
 
 
 def read_timeloop(path: str | Path, problem: Problem | None = None, shape: ProblemShape | None = None) -> TimeloopFile:
@@ -68,10 +51,10 @@ def timeloop_of(data: Any, where: Where) -> TimeloopFile:
     """What the plain data of a Timeloop file says."""
     content = mapping_of(data, where)
     for key in content:
-        if key in _NOT_USED or key.startswith("_"):
-            where.unused[key] = None
+        if key in unused.FILE or key.startswith("_") or (key in where.ignored and key not in PARTS):
+            where.leave_aside(key, content[key])
         elif key not in PARTS:
-            nearest = nearest_of(key, [*PARTS, *_NOT_USED])
+            nearest = nearest_of(key, [*PARTS, *unused.FILE])
             raise where.at(key).error("not a part of a Timeloop file", allowed=", ".join(PARTS), nearest=nearest)
     if not any(key in PARTS for key in content):
         raise where.error("nothing of Timeloop in it", value=list(content), allowed=", ".join(PARTS))
@@ -92,11 +75,12 @@ def timeloop_of(data: Any, where: Where) -> TimeloopFile:
         found for key in _CONSTRAINT_KEYS if key in content for found in _constraints(content[key], key, where)
     ]
     result = replace(result, constraints=tuple(constraints))
-    if "mapping" in content:
+    # The front end writes an empty list where the mapping is its mapper's, in a file of its own.
+    if content.get("mapping") not in (None, [], {}):
         result = replace(result, mapping=_mapping(content["mapping"], where.at("mapping")))
     if "mapper" in content:
         result = replace(result, mapper=dict(mapping_of(content["mapper"], where.at("mapper"))))
-    return replace(result, notes=where.all_notes())
+    return replace(result, notes=where.all_notes(), uncounted=where.uncounted)
 
 
 def _mapping(value: Any, where: Where) -> MappingFile:
@@ -133,7 +117,7 @@ def _constraints(value: Any, key: str, where: Where) -> Iterator[ConstraintList]
     elif "targets" in content:
         inner = "targets"
     for other in content:
-        known = ("constraints", "targets", *_MAPSPACE_UNUSED)
+        known = ("constraints", "targets", *unused.MAPSPACE)
         if other not in known and not other.startswith("constraints_"):
             raise place.at(other).error("unknown key", allowed="constraints, targets", nearest=nearest_of(other, known))
         if other not in (inner, "version", "constraints", "targets"):
@@ -159,6 +143,7 @@ def together(files: Sequence[TimeloopFile]) -> TimeloopFile:
                 raise Where(other.source).error(f"a second {part} (the first one is in {result.source})")
             changes[part] = theirs if mine is None else mine
         changes["constraints"] = (*result.constraints, *other.constraints)
+        changes["uncounted"] = {**result.uncounted, **other.uncounted}
         changes["notes"] = (*result.notes, *(note for note in other.notes if note not in result.notes))
         result = replace(result, **changes)
     return result

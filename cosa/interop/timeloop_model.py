@@ -231,7 +231,10 @@ class MappingFile:
 
 @dataclass(frozen=True)
 class TimeloopFile:
-    """Everything found in one file, or in several read together."""
+    """Everything found in one file, or in several read together.
+
+    `uncounted`: values, by their path, that would change a result and have no meaning here.
+    """
 
     source: str
     architecture: ArchFile | None = None
@@ -242,3 +245,4 @@ class TimeloopFile:
     shape: ProblemShape | None = None
     mapper: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
+    uncounted: Mapping[str, Any] = field(default_factory=_nothing, compare=False)

@@ -184,7 +184,7 @@ class Mac(Model):
 
 
 class Architecture(FileModel):
-    """An accelerator. Levels stand innermost first; the outermost is the DRAM and keeps everything.
+    """An accelerator. Levels stand innermost first; the outermost (the DRAM, as a rule unbounded) keeps everything.
 
     `noc` and `dram` may be left out where nothing is simulated; `fanout: mesh` and `noc` need each other.
     """
@@ -216,10 +216,6 @@ class Architecture(FileModel):
             allowed = "weights, inputs, outputs"
             value = list(outermost.keeps)
             raise FieldError("the outermost level keeps all", path=f"{path}.keeps", value=value, allowed=allowed)
-        if (capacity := outermost.capacity_words) is not None:
-            raise FieldError(
-                "the outermost level has none", path=f"{path}.capacity_words", value=capacity, allowed="null"
-            )
         for number, level in enumerate(self.levels[:-1]):
             path = f"levels[{number}]"
             if level.capacity_words is None:

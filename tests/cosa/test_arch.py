@@ -195,7 +195,6 @@ REFUSED: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("levels", 3, "capacity_words"), -4, f"a whole number from 0 to {LARGEST} or null"),
     (("levels", 3, "capacity_words"), LARGEST + 1, f"a whole number from 0 to {LARGEST} or null"),
     (("levels", 3, "capacity_words"), None, "a whole number >= 1"),
-    (("levels", 5, "capacity_words"), 7, "null"),
     (("levels", 3, "fanout"), "meshh", "'mesh'; did you mean mesh?"),
     (("levels", 3, "fanout"), 0, "a mapping with the keys x, y"),
     (("levels", 3, "fanout"), None, "a whole number"),

@@ -172,7 +172,6 @@ def test_files_of_ours_without_their_kind(cosa: Command) -> None:
         (["map.yaml", "--to", "facts", "-o", "map.yaml"], ["-o", "would overwrite"]),
         (["map.yaml", "--to", "facts", "-o", "no/f.json"], ["its folder does not exist"]),
         (["--arch", "simba_4", "--to", "architecture"], ["no such architecture", "did you mean"]),
-        (["unit_test_arch_v02.yaml", "--to", "architecture"], ["outermost memory Buffer is bounded"]),
     ],
 )
 def test_one_line_for_everything_wrong(cosa: Command, arguments: list[str], parts: list[str]) -> None:

@@ -302,7 +302,6 @@ def test_a_memory_that_keeps_nothing_is_a_step_that_may_have_loops(tmp_path: Pat
     ("old", "new", "part"),
     [
         ("factors: Q4", "factors: 'Q=4,3'", "Regs: a residue"),
-        ("technology: DRAM", "entries: 4096", "the outermost memory DRAM is bounded"),
         ("multiple_buffering: 2", "multiple_buffering: 3", "Buffer: multiple_buffering"),
         ("factors: P4", "factors: P2", "over P multiply up wrongly"),
         ("bypass: [Weights, Inputs, Outputs]", "bypass: [Weights, Things]", "not a tensor of the problem"),
