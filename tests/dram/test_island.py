@@ -246,8 +246,8 @@ def test_read_of_a_waiting_write_is_forwarded_and_writes_merge() -> None:
 def test_forwarded_reads_leave_in_line_one_a_clock(forward_clocks: int, first_two: list[int]) -> None:
     """Reads of one row and bank group: column commands at 17, 23, 29, ..., data 21 clocks later.
 
-    Nine reads that a waiting write answers are taken from 40 on, one a clock. Those before them were read by 35 and leave
-    by 56. The one of 41 is due at 62 and behind two of the nine, the one of 47 is due at 68 and behind eight.
+    Nine reads that a waiting write answers are taken from 40 on, one a clock. Those before were read by 35 and leave by
+    56. The one of 41 is due at 62 and behind two of the nine, the one of 47 is due at 68 and behind eight.
     """
     config = load_device("ddr4_2400_x8")
     config = config.with_changes(controller=config.controller.model_dump() | {"forward_clocks": forward_clocks})
