@@ -77,7 +77,7 @@ KINDS: tuple[FileKind, ...] = (
     *(
         FileKind(f"{kind} of this package", reader, _all(rf'^\s*"?kind"?\s*:\s*"?{kind}\b'))
         for kind, reader in (
-            ("layer", "cosa schedule --layer FILE"),
+            ("layer", "cosa schedule --layer-file FILE"),
             ("architecture", "cosa schedule --arch FILE"),
             ("schedule", "nocsim run --schedule FILE"),
         )
