@@ -34,28 +34,28 @@ def _noxim_table(text: str) -> bool:
     return bool(rows) and all(row.fullmatch(" ".join(cells)) for cells in rows)
 
 
-_TRACE_LINE = r"\A(?:\s*(?:#.*)?\n)*\s*"
+_TRACE_LINE = r"\A(?:[ \t]*(?:#.*)?\n)*[ \t]*"
 
 KINDS: tuple[FileKind, ...] = (
     FileKind(
-        "BookSim configuration", "nocsim traffic --booksim FILE", _all(r"^\s*(topology|routing_function)\s*=[^;]+;")
+        "BookSim configuration", "nocsim traffic --booksim FILE", _all(r"^[ \t]*(topology|routing_function)\s*=[^;]+;")
     ),
     FileKind("Noxim traffic table", None, _noxim_table),
     FileKind("Noxim configuration", None, _all(r"^mesh_dim_x\s*:", r"^(buffer_depth|routing_algorithm)\s*:")),
     FileKind("Garnet or gem5 configuration", None, _all(r"^\[system\.", r"^type=")),
-    FileKind("MAESTRO model", None, _all(r"^\s*Network\s+\S+\s*\{", r"^\s*Layer\s+\S+\s*\{")),
-    FileKind("MAESTRO hardware file", None, _all(r"^\s*num_pes\s*:", r"^\s*(l1|l2)_size\w*\s*:")),
-    FileKind("ZigZag workload", None, _all(r"^\s*-?\s*operator_type\s*:", r"^\s*-?\s*(loop_dims|equation)\s*:")),
-    FileKind("ZigZag accelerator", None, _all(r"^\s*operational_array\s*:", r"^\s*memories\s*:")),
+    FileKind("MAESTRO model", None, _all(r"^[ \t]*Network\s+\S+\s*\{", r"^[ \t]*Layer\s+\S+\s*\{")),
+    FileKind("MAESTRO hardware file", None, _all(r"^[ \t]*num_pes\s*:", r"^[ \t]*(l1|l2)_size\w*\s*:")),
+    FileKind("ZigZag workload", None, _all(r"^[ \t]*-?\s*operator_type\s*:", r"^[ \t]*-?\s*(loop_dims|equation)\s*:")),
+    FileKind("ZigZag accelerator", None, _all(r"^[ \t]*operational_array\s*:", r"^[ \t]*memories\s*:")),
     FileKind("DRAMsim3 configuration", "dram replay --device FILE", _all(r"^\[dram_structure\]")),
     FileKind("DRAMSim2 device file", None, _all(r"^NUM_BANKS\s*=", r"^(tRCD|tRAS)\s*=")),
     FileKind("DRAMSim2 system file", None, _all(r"^NUM_CHANS\s*=", r"^TRANS_QUEUE_DEPTH\s*=")),
     FileKind("Ramulator 2 configuration", "dram replay --device FILE", _all(r"^MemorySystem\s*:", r"^\s+DRAM\s*:")),
-    FileKind("Ramulator 1 configuration", None, _all(r"^\s*standard\s*=", r"^\s*(channels|ranks|speed|org)\s*=")),
+    FileKind("Ramulator 1 configuration", None, _all(r"^[ \t]*standard\s*=", r"^[ \t]*(channels|ranks|speed|org)\s*=")),
     FileKind("DRAMSys configuration", None, _all(r'"(mcconfig|memspec)"\s*:')),
     FileKind("SCALE-Sim configuration", "cosa convert FILE", _all(r"(?i)^\[architecture_presets\]")),
     FileKind(
-        "SCALE-Sim topology", "cosa convert FILE --to layers", _all(r"(?i)\A\s*Layer[^\n,\t]*[,\t]\s*(IFMAP|M\b)")
+        "SCALE-Sim topology", "cosa convert FILE --to layers", _all(r"(?i)\A[ \t]*Layer[^\n,\t]*[,\t]\s*(IFMAP|M\b)")
     ),
     FileKind(
         "Timeloop file",
@@ -75,7 +75,7 @@ KINDS: tuple[FileKind, ...] = (
         ),
     ),
     *(
-        FileKind(f"{kind} of this package", reader, _all(rf'^\s*"?kind"?\s*:\s*"?{kind}\b'))
+        FileKind(f"{kind} of this package", reader, _all(rf'^[ \t]*"?kind"?\s*:\s*"?{kind}\b'))
         for kind, reader in (
             ("layer", "cosa schedule --layer-file FILE"),
             ("architecture", "cosa schedule --arch FILE"),
