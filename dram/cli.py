@@ -38,15 +38,17 @@ def _complete_devices() -> list[str]:
 
 @app.command("replay")
 def replay_command(
-    trace: Annotated[
-        Path, typer.Option(metavar="FILE", help="Requests: CSV, or text (LD/ST, R/W address cycle); .gz too.")
-    ],
+    trace: Annotated[Path, typer.Option(metavar="FILE", help="Requests: CSV, or text of any form read; .gz too.")],
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="config.json of the reference measurements.")
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FILE", help="Packaged device, or a file.", autocompletion=_complete_devices),
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Packaged device, device file, or .ini of DRAMsim3, YAML of Ramulator 2.",
+            autocompletion=_complete_devices,
+        ),
     ] = None,
     policy: Annotated[str | None, typer.Option(metavar="NAME", help=f"Controller: {', '.join(packaged())}.")] = None,
     mapping: Annotated[
@@ -64,6 +66,7 @@ def replay_command(
     """Replay a trace: requests in order, as fast as they are accepted but not before their cycles."""
     from dram.reference_config import load_reference
     from dram.replay import Replay
+    from dram.show import memory_size
     from dram.summary import summary, text
     from dram.traces import read_trace
 
@@ -87,7 +90,7 @@ def replay_command(
     if output is not None and output.exists() and output.samefile(trace):
         raise DramConfigError(f"--output: would overwrite the trace (found {str(output)!r}); allowed: another file")
     run = Replay(chosen, width or 1, tail)
-    served = run.run(read_trace(trace))
+    served = run.run(read_trace(trace, chosen))
     if output is None:
         for _ in served:
             pass
@@ -95,15 +98,22 @@ def replay_command(
         _write(output, _lines(served, write_done))
     if run.requests == 0:
         raise DramConfigError(f"{trace}: has no requests; allowed: at least one")
+    if run.beyond_capacity:
+        wrapped = f"the first one, {run.first_beyond:#x}, is {run.first_beyond % chosen.capacity_bytes:#x}"
+        print(
+            f"warning: {trace}: {run.beyond_capacity:,} of {run.requests:,} requests are beyond the capacity of "
+            f"{memory_size(chosen.capacity_bytes)} (addresses below {chosen.capacity_bytes:#x}); they wrap: {wrapped}",
+            file=sys.stderr,
+        )
     figures = summary(run)
     out(json.dumps(figures, indent=2) + "\n" if as_json else text(figures))
 
 
 def _device(name: str, policy: str | None, mapping: str | None, ranks: int | None, channels: int | None) -> DramConfig:
-    from dram.devices import load_device, parse_device
+    from dram.devices import parse_device
     from dram.policy import controllers
 
-    data = load_device(name).model_dump(mode="json")
+    data = _loaded(name).model_dump(mode="json")
     if policy is not None:
         if policy not in controllers():
             raise DramConfigError(f"--policy: unknown (found {policy!r}); allowed: {', '.join(controllers())}")
@@ -115,6 +125,17 @@ def _device(name: str, policy: str | None, mapping: str | None, ranks: int | Non
         if value is not None:
             data["organization"][field] = value
     return parse_device(data, name)
+
+
+def _loaded(name: str) -> DramConfig:
+    """A device, with notes on standard error."""
+    from dram.devices import load_device
+
+    notes: list[str] = []
+    config = load_device(name, notes)
+    for note in notes:
+        print(f"note: {name}: {note}", file=sys.stderr)
+    return config
 
 
 def _lines(served: Iterable[Served], write_done: str) -> Iterator[str]:
@@ -165,7 +186,7 @@ def devices_command(
         configs = [load_device(each) for each in device_names()]
         out(json.dumps([c.name for c in configs]) + "\n" if as_json else devices_text(configs))
         return
-    config = load_device(name)
+    config = _loaded(name)
     if as_json:
         out_json(config.model_dump(mode="json"))
         return

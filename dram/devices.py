@@ -10,8 +10,10 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from cosa.common.file_kinds import another_kind
 from dram.config import DramConfig
 from dram.errors import DramConfigError
+from dram.foreign import KINDS, read_device
 from dram.policy import controllers
 
 
@@ -21,32 +23,44 @@ def device_names() -> list[str]:
     return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 
 
-def load_device(name_or_path: str | Path) -> DramConfig:
+def load_device(name_or_path: str | Path, notes: list[str] | None = None) -> DramConfig:
     """Read a DRAM configuration by the name of a packaged file or from a path.
 
     Args:
-        name_or_path: a name as in :func:`device_names`, or the path of a YAML file (with a ``/`` or ``.yaml``).
+        name_or_path: a name as in :func:`device_names`, or the path of a device file, or of a configuration of DRAMsim3
+            or Ramulator 2. Where both are there, the packaged one counts.
+        notes: gets what reading another simulator's configuration assumed, or found without effect.
 
     Raises:
         DramConfigError: no such file, not YAML, or parameters unknown, missing, wrong or contradictory.
     """
     text = str(name_or_path)
-    source: Path | Traversable
-    if isinstance(name_or_path, Path) or "/" in text or text.endswith((".yaml", ".yml")):
-        source = Path(name_or_path)
-        if not source.is_file():
-            raise DramConfigError(f"{text}: no such file")
+    path = Path(name_or_path)
+    if not isinstance(name_or_path, Path) and text in device_names():
+        source: Path | Traversable = importlib.resources.files("arch_configs") / "dram" / f"{text}.yaml"
+    elif path.is_file():
+        source = path
+    elif isinstance(name_or_path, Path) or "/" in text or path.suffix:
+        raise DramConfigError(f"{text}: no such file")
     else:
-        source = importlib.resources.files("arch_configs") / "dram" / f"{text}.yaml"
-        if not source.is_file():
-            names = device_names()
-            near = difflib.get_close_matches(text, names, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise DramConfigError(f"DRAM device {text!r} unknown{hint}; allowed: {', '.join(names)}, or a path")
+        names = device_names()
+        near = difflib.get_close_matches(text, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise DramConfigError(f"DRAM device {text!r} unknown{hint}; allowed: {', '.join(names)}, or a path")
     try:
-        data = yaml.safe_load(source.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise DramConfigError(f"{source}: not YAML: {error}") from error
+        content = source.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error.strerror}"
+        raise DramConfigError(f"{source}: {reason}") from None
+    data = read_device(content, str(source), [] if notes is None else notes)
+    wrong = another_kind(content, str(source), KINDS, "a DRAM device file, or a DRAMsim3 or Ramulator 2 configuration")
+    if wrong is not None:
+        raise DramConfigError(str(wrong))
+    if data is None:
+        try:
+            data = yaml.safe_load(content)
+        except yaml.YAMLError as error:
+            raise DramConfigError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
     return parse_device(data, str(source))
 
 

@@ -25,18 +25,27 @@ def reference_config(folder: Path, data: dict[str, Any] | None = None) -> DramCo
     if data is None:
         data = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert data is not None
+    return DramConfig.model_validate(measured_device(data))
+
+
+def measured_device(data: dict[str, Any]) -> dict[str, Any]:
+    """Sections of a device file from the parameters of a simulator, in the layout of a ``config.json``.
+
+    Raises:
+        NotImplementedError: no controller policy here corresponds to it.
+    """
     fields = [_FIELD_NAMES[name] for name, _ in reversed(data["address_fields_lsb_to_msb"])]
     fields += [required for required in ("row", "bank", "column") if required not in fields]
     why_not = f"no policy for {data['simulator']}"
     for name, controller in controllers().items():
         if controller.simulator == data["simulator"]:
             try:
-                device = resolve_name(controller.measured_by)(data)
+                device: dict[str, Any] = resolve_name(controller.measured_by)(data)
             except NotImplementedError as error:
                 why_not = str(error)
                 continue
             device["controller"]["policy"] = name
-            return DramConfig.model_validate(device | {"name": data["config_id"], "address_mapping": ":".join(fields)})
+            return device | {"name": data["config_id"], "address_mapping": ":".join(fields)}
     raise NotImplementedError(why_not)
 
 

@@ -100,6 +100,8 @@ class Replay:
         self.system = DramSystem(config, Fraction(1), requests_per_clock=width, in_order=True, request_ring=_RING)
         self.reads, self.writes = Latencies(), Latencies()
         self.first_clock, self.last_clock, self.requests = -1, 0, 0
+        self.beyond_capacity, self.first_beyond = 0, -1
+        """requests whose address wraps at the capacity, and the address of the first one"""
         self._clock = 0
         self._tail_clocks = tail_clocks
         self._parts: deque[_Part] = deque()
@@ -199,6 +201,11 @@ class Replay:
             self.first_clock = int(accepted[0])
         self.last_clock = max(self.last_clock, int(completed.max()))
         self.requests += len(accepted)
+        beyond = requests.addresses >= self.config.capacity_bytes
+        if beyond.any():
+            if not self.beyond_capacity:
+                self.first_beyond = int(requests.addresses[beyond.argmax()])
+            self.beyond_capacity += int(np.count_nonzero(beyond))
         write = requests.ops == WRITE
         for latencies, own in ((self.reads, ~write), (self.writes, write)):
             latencies.add((completed - accepted)[own], (accepted - requests.cycles)[own])

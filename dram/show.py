@@ -14,15 +14,26 @@ def devices_text(configs: Sequence[DramConfig]) -> str:
     for config in configs:
         o = config.organization
         rate = config.peak_bytes_per_clock / config.timing.tCK_ps * 1000
-        sizes = [str(o.channels), str(o.ranks), str(o.banks), f"{config.request_bytes} B", f"{rate:.2f}"]
+        sizes = [
+            str(o.channels),
+            str(o.ranks),
+            str(o.banks),
+            f"{config.request_bytes} B",
+            memory_size(config.capacity_bytes),
+        ]
+        sizes.append(f"{rate:.2f}")
         rows.append([config.name, *sizes, config.controller.policy])
-    header = ["device", "channels", "ranks", "banks", "request", "GB/s a channel", "policy"]
-    return "\n".join(table(header, rows, left=(0, 6))) + "\n"
+    header = ["device", "channels", "ranks", "banks", "request", "capacity", "GB/s a channel", "policy"]
+    return "\n".join(table(header, rows, left=(0, 7))) + "\n"
 
 
 def device_text(config: DramConfig) -> str:
     """Every parameter with its value and meaning."""
-    lines = [f"{config.name}: {config.description}", f"address_mapping: {config.address_mapping}"]
+    lines = [
+        f"{config.name}: {config.description}",
+        f"capacity: {memory_size(config.capacity_bytes)} ({config.capacity_bytes:,} bytes)",
+        f"address_mapping: {config.address_mapping}",
+    ]
     sections: list[tuple[str, BaseModel | None]] = [
         ("organization", config.organization), ("timing (DRAM clocks, unless the name says otherwise)", config.timing),
         ("currents (mA of one device; Vdd in V)", config.currents), ("controller", config.controller),
@@ -36,3 +47,10 @@ def device_text(config: DramConfig) -> str:
             if value is not None:
                 lines.append(f"  {name:20}{value!s:>12}  {field.description or ''}".rstrip())
     return "\n".join(lines) + "\n"
+
+
+def memory_size(size_bytes: int) -> str:
+    """A power of two of bytes in the largest unit that gives a whole number."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+    power = min(max(size_bytes.bit_length() - 1, 0) // 10, len(units) - 1)
+    return f"{size_bytes >> 10 * power:,} {units[power]}"

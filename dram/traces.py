@@ -1,19 +1,10 @@
 """Request traces: read from text or CSV files (plain or gzip), a chunk at a time.
 
-Forms of a line of text, with addresses in hexadecimal (with or without 0x) or decimal:
-
-=====================  ===========================================================
-``LD address``         load; ``ST address``: store. Presented as fast as accepted
-``R address cycle``    read in a DRAM clock or later; ``W address cycle``: write
-``address READ cycle`` the same, in the order of DRAMsim3's trace files
-=====================  ===========================================================
-
-A cycle may be left out everywhere. Empty lines and lines that begin with ``#`` are passed over. A CSV file has a header
-with at least ``op`` and ``addr``, and ``cycle``: the request files of the reference measurements.
+The forms of a line are those of :mod:`dram.trace_lines`. Empty lines and lines that begin with ``#`` are passed over.
 """
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +12,14 @@ from typing import IO
 
 import numpy as np
 
+from cosa.common.file_kinds import another_kind
+from dram.config import DramConfig
 from dram.errors import DramConfigError
 from dram.queues_kernel import Ints
+from dram.trace_lines import FORMS, LineError, LineReader, Request
 
 CHUNK = 1 << 15
 """Requests read at once."""
-
-Parser = Callable[[str], tuple[int, int, int]]
-"""From a line to cycle, direction, address."""
-
-_OPS = {"R": 0, "READ": 0, "LD": 0, "LOAD": 0, "W": 1, "WRITE": 1, "ST": 1, "STORE": 1}
 
 
 @dataclass(frozen=True)
@@ -60,30 +49,35 @@ def open_text(path: Path) -> Iterator[IO[str]]:
         yield file
 
 
-def read_trace(path: Path) -> Iterator[Requests]:
-    """The requests of a trace file, a chunk at a time.
+def read_trace(path: Path, config: DramConfig | None = None) -> Iterator[Requests]:
+    """The requests of a trace file, a chunk at a time; ``config``: the device, for what is told by its levels.
 
     Raises:
         DramConfigError: the file cannot be read, a line is none of the known forms, or cycles fall.
     """
-    parse: Parser = _text_line
+    reader = LineReader(config)
     last = 0
-    rows: list[tuple[int, int, int]] = []
+    started = False
+    rows: list[Request] = []
+    if path.name.removesuffix(".gz").endswith(".rstl"):
+        raise DramConfigError(f"{path}: cycles of a .rstl trace count from one request to the next; allowed: .stl")
     with open_text(path) as file:
         try:
             for number, line in enumerate(file, start=1):
-                line = line.strip()
+                line = line.strip().removeprefix("\ufeff")
                 if not line or line.startswith("#"):
                     continue
-                if parse is _text_line and not rows and "," in line:
-                    parse = _csv_parser(path, line)
-                    continue
                 try:
-                    row = parse(line)
-                except (ValueError, IndexError, OverflowError) as error:
-                    raise DramConfigError(
-                        f"{path}: line {number}: {_what(error)} (found {line[:60]!r}){_FORMS}"
-                    ) from None
+                    header = not started and reader.header(line)
+                    started = True
+                    if header:
+                        continue
+                    row = reader.request(line)
+                except LineError as error:
+                    if not rows and last == 0:
+                        _require_trace(file, path)
+                    message = f"{error} (found {line[:60]!r}); allowed: {error.allowed}"
+                    raise DramConfigError(f"{path}: line {number}: {message}") from None
                 if row[0] < last:
                     raise DramConfigError(
                         f"{path}: line {number}: cycle before that of the line before (found {row[0]} after {last}); "
@@ -102,66 +96,14 @@ def read_trace(path: Path) -> Iterator[Requests]:
         yield _chunk(rows)
 
 
-_FORMS = "; allowed: LD address, ST address, R|W address [cycle], address READ|WRITE [cycle]"
+def _require_trace(file: IO[str], path: Path) -> None:
+    """DramConfigError if the file looks like one of another kind."""
+    file.seek(0)
+    wrong = another_kind(file.read(1 << 14), str(path), ("request trace of a DRAM",), FORMS)
+    if wrong is not None:
+        raise DramConfigError(str(wrong)) from None
 
 
-def _what(error: Exception) -> str:
-    return str(error) if isinstance(error, _LineError) else "not a request"
-
-
-class _LineError(ValueError):
-    """What is wrong with a line."""
-
-
-def _number(text: str, what: str) -> int:
-    value = int(text, 0) if text.isdigit() or text[:2] in ("0x", "0X") else int(text, 16)
-    if not 0 <= value < 1 << 62:
-        raise _LineError(f"{what} out of range")
-    return value
-
-
-def _text_line(line: str) -> tuple[int, int, int]:
-    parts = line.split()
-    if parts[0].upper() in _OPS:
-        op, address = _OPS[parts[0].upper()], parts[1]
-    elif parts[1].upper() in _OPS:
-        op, address = _OPS[parts[1].upper()], parts[0]
-    else:
-        raise _LineError("unknown direction")
-    if len(parts) > 3:
-        raise _LineError("too many fields")
-    return (_cycle(parts[2]) if len(parts) == 3 else 0), op, _number(address, "address")
-
-
-def _cycle(text: str) -> int:
-    if not text.isdigit():
-        raise _LineError("cycle is not a whole number from 0")
-    return _number(text.lstrip("0") or "0", "cycle")
-
-
-def _csv_parser(path: Path, header: str) -> Parser:
-    names = [name.strip() for name in header.split(",")]
-    for name in ("op", "addr"):
-        if name not in names:
-            raise DramConfigError(f"{path}: line 1: no column {name} (found {header[:60]!r}); allowed: cycle,op,addr")
-    return _CsvLine(names.index("cycle") if "cycle" in names else -1, names.index("op"), names.index("addr"))
-
-
-class _CsvLine:
-    """Reads a line of a CSV file; the positions are those of its header."""
-
-    def __init__(self, cycle: int, op: int, address: int) -> None:
-        self._cycle, self._op, self._address = cycle, op, address
-
-    def __call__(self, line: str) -> tuple[int, int, int]:
-        parts = line.split(",")
-        op = _OPS.get(parts[self._op].strip().upper())
-        if op is None:
-            raise _LineError("unknown direction")
-        cycle = _cycle(parts[self._cycle].strip()) if self._cycle >= 0 else 0
-        return cycle, op, _number(parts[self._address].strip(), "address")
-
-
-def _chunk(rows: list[tuple[int, int, int]]) -> Requests:
+def _chunk(rows: list[Request]) -> Requests:
     table = np.array(rows, np.int64)
     return Requests(*(np.ascontiguousarray(table[:, column]) for column in range(3)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cosa.common.errors import InputError, nearest_of
+from cosa.common.file_kinds import another_kind
 from cosa.common.files import dump_yaml, file_stems, read_data, read_text, require_writable, write_atomic
 from cosa.interop.facts import facts_of
 from cosa.interop.nests import mapping_nest
@@ -20,6 +21,7 @@ from cosa.interop.places import Where
 from cosa.interop.published_runs import is_published_run, read_published_run
 from cosa.interop.roles import Roles, layer_of
 from cosa.interop.scalesim import ScaleSimConfig, is_config, is_topology, parse_config, parse_topology
+from cosa.interop.scalesim_architecture import scalesim_architecture
 from cosa.interop.timeloop_files import all_constraints, parse_timeloop, together
 from cosa.interop.timeloop_model import Problem, ProblemShape, TimeloopFile
 from cosa.interop.timeloop_writer import mapping_text, problem_text
@@ -71,7 +73,12 @@ def read_inputs(paths: Sequence[str], architecture: str | None = None) -> Inputs
         text = read_text(path)
         if not text.strip():
             raise InputError("the file is empty", source=path)
-        if not _ours(path, text, inputs) and not _scale_sim(path, text, inputs):
+        if _ours(path, text, inputs):
+            continue
+        wrong = another_kind(text, path, _READ_HERE, _READ)
+        if wrong is not None:
+            raise wrong
+        if not _scale_sim(path, text, inputs):
             texts.append((path, text))
     if architecture is not None:
         _architecture(architecture, inputs, texts)
@@ -101,6 +108,13 @@ def _timeloop(path: str, text: str, problem: Problem | None, shape: ProblemShape
         if is_published_run(data):
             return read_published_run(data, Where(path))
     return parse_timeloop(text, path, problem, shape)
+
+
+_READ_HERE = (
+    "Timeloop file", "SCALE-Sim topology", "SCALE-Sim configuration", "layer of this package",
+    "architecture of this package", "schedule of this package",
+)  # fmt: skip
+_READ = "files of Timeloop, SCALE-Sim's topologies and configurations, and ours: layer, architecture, schedule"
 
 
 def _ours(path: str, text: str, inputs: Inputs) -> bool:
@@ -255,10 +269,12 @@ def _converted_architecture(inputs: Inputs, roles: Roles | None) -> Architecture
     ours = inputs.architecture
     if ours is None and inputs.schedule is not None and (file is None or file.architecture is None):
         ours = inputs.schedule.architecture
+    if ours is None and inputs.config is not None and (file is None or file.architecture is None):
+        ours = scalesim_architecture(inputs.config, inputs.source("config"), inputs.notes)
     if ours is not None:
         return ours
     if file is None or file.architecture is None:
-        allowed = "a Timeloop architecture, or --arch"
+        allowed = "a Timeloop architecture, a SCALE-Sim configuration, or --arch"
         raise InputError("no architecture in the input", source=inputs.source("layers", "config"), allowed=allowed)
     where = Where(inputs.source("timeloop architecture"))
     result = architecture_of(file.architecture, all_constraints(file), roles.tensors if roles else None, where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ CONV_COLUMNS = (
 )
 GEMM_COLUMNS = ("M", "N", "K")
 MAX_CELL = 2**24
+_COMMENT = re.compile(r"\s*(#|//).*")
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,19 @@ class Row:
     number: int
     name: str
     values: tuple[int, ...]
+    batch: int = 1
 
 
 def read_topology(path: str | Path) -> tuple[Layer, ...]:
     """Layers of a topology file.
 
-    A trailing comma, a column of sparsity, CRLF, a byte order mark, blanks and empty lines do not matter. SCALE-Sim
-    gives the size of the input; the outputs follow by its own formula, ceil((input - filter + stride) / stride), which
-    is one more than the whole windows where they do not divide (a note at the layer says so).
+    A trailing comma, a column of sparsity, CRLF, a byte order mark, blanks, empty lines, comments (``#`` or ``//``), a
+    row of one name (the network's) before the layers, and tabs in place of commas do not matter. SCALE-Sim gives the
+    size of the input; the outputs follow by its own formula, ceil((input - filter + stride) / stride), which is one
+    more than the whole windows where they do not divide (a note at the layer says so).
+
+    A layer of convolution with ``DP`` in its name is depthwise, as SCALE-Sim has it: each channel is a layer of its own
+    with Num Filter filters, here a group. A column Batch Size is the batch.
 
     Raises
     ------
@@ -51,26 +58,32 @@ def read_topology(path: str | Path) -> tuple[Layer, ...]:
 
 def parse_topology(text: str, source: str) -> tuple[Layer, ...]:
     """As `read_topology`, from text."""
+    lines = [_COMMENT.sub("", line) for line in text.splitlines()]
+    tabs = "\t" in next((line.strip() for line in lines if line.strip()), "")
     rows = [
-        (number, [cell.strip() for cell in cells])
-        for number, cells in enumerate(csv.reader(text.splitlines()), start=1)
+        (number, [cell.strip(" \t,") if tabs else cell.strip() for cell in cells])
+        for number, cells in enumerate(csv.reader(lines, delimiter="\t" if tabs else ","), start=1)
         if any(cell.strip() for cell in cells)
     ]
     if not rows:
         raise InputError("no rows", source=source, allowed="a header and one row a layer")
     kind = _kind(rows[0][1], source)
-    body = rows if _is_data(rows[0][1]) else rows[1:]
+    heading = [] if _is_data(rows[0][1]) else rows[0][1]
+    body = rows[1:] if heading else rows
+    while body and len(_filled(body[0][1])) == 1:  # another heading: the network's name
+        body = body[1:]
     if not body:
         raise InputError("a header but no layer", source=source, allowed="one row a layer")
     columns = CONV_COLUMNS if kind == "conv" else GEMM_COLUMNS
     make = _conv_layer if kind == "conv" else _gemm_layer
-    return tuple(make(_row(number, cells, columns, source), source) for number, cells in body)
+    further = _further(heading, columns, source)
+    return tuple(make(_row(number, cells, columns, further, source), source) for number, cells in body)
 
 
 def is_topology(text: str) -> bool:
     """Whether a text looks like a topology."""
     first = next((line for line in text.splitlines() if line.strip(" ,\t")), "")
-    cells = [cell.strip() for cell in first.split(",")]
+    cells = [cell.strip() for cell in first.split("\t" if "\t" in first else ",")]
     return len(cells) >= 4 and (cells[0].lower().startswith("layer") or _is_data(cells))
 
 
@@ -102,32 +115,54 @@ def _kind(header: Sequence[str], source: str) -> Literal["conv", "gemm"]:
     raise InputError("row 1: not the columns of a topology", source=source, value=",".join(cells), allowed=allowed)
 
 
-def _row(number: int, cells: Sequence[str], columns: Sequence[str], source: str) -> Row:
+def _further(heading: Sequence[str], columns: Sequence[str], source: str) -> tuple[str, ...]:
+    """What the columns after the usual ones are, by the heading: batch or sparsity."""
+    found: list[str] = []
+    for cell in _filled(heading)[1 + len(columns) :]:
+        name = cell.lower().replace(" ", "").replace("_", "")
+        kind = "batch" if name in ("batch", "batchsize", "n") else "sparsity" if name.startswith("spars") else None
+        if kind is None or kind in found:
+            allowed = f"{', '.join(columns)}, then Batch Size, Sparsity"
+            raise InputError("row 1: unknown column", source=source, value=cell, allowed=allowed)
+        found.append(kind)
+    return tuple(found)
+
+
+def _row(number: int, cells: Sequence[str], columns: Sequence[str], further: Sequence[str], source: str) -> Row:
     used = _filled(cells)
     if not used[0]:
         raise InputError(f"row {number}, column Layer name: empty", source=source, allowed="a name")
     values = []
-    for column, cell in zip(columns, [*used[1:], *[""] * len(columns)], strict=False):
-        place = f"row {number}, column {column}"
-        if not cell:
-            raise InputError(f"{place}: empty", source=source, allowed="a whole number >= 1")
-        if not (cell.isascii() and cell.isdecimal()) or not 1 <= int(cell[:20]) <= MAX_CELL:
-            allowed = f"a whole number from 1 to {MAX_CELL}"
-            raise InputError(f"{place}: not a number in range", source=source, value=cell, allowed=allowed)
-        values.append(int(cell))
+    cells = [*used[1:], *[""] * len(columns)]
+    for column, cell in zip(columns, cells, strict=False):
+        values.append(_count(cell, f"row {number}, column {column}", source))
     rest = used[1 + len(columns) :]
-    # One column may follow: how sparse the filter is (2:4), which does not change the dense layer.
-    if len(rest) > 1 or any(":" not in cell for cell in rest):
-        message = f"row {number}, column {len(columns) + 2}: one column too many"
-        raise InputError(
-            message, source=source, value=rest[0], allowed=f"{len(columns) + 1} columns, and sparsity as 2:4"
-        )
-    return Row(number, used[0], tuple(values))
+    batch = 1
+    # Besides the batch, one column may follow: how sparse the filter is (2:4), which does not change the dense layer.
+    for place, cell in enumerate(rest):
+        kind = further[place] if place < len(further) else "sparsity" if place == len(further) else ""
+        if kind == "batch":
+            batch = _count(cell, f"row {number}, column Batch Size", source)
+        elif kind != "sparsity" or ":" not in cell:
+            message = f"row {number}, column {len(columns) + 2 + place}: one column too many"
+            allowed = f"{len(columns) + 1} columns, sparsity as 2:4, and a batch under the heading Batch Size"
+            raise InputError(message, source=source, value=cell, allowed=allowed)
+    return Row(number, used[0], tuple(values), batch)
+
+
+def _count(cell: str, place: str, source: str) -> int:
+    if not cell:
+        raise InputError(f"{place}: empty", source=source, allowed="a whole number >= 1")
+    if not (cell.isascii() and cell.isdecimal()) or not 1 <= int(cell[:20]) <= MAX_CELL:
+        allowed = f"a whole number from 1 to {MAX_CELL}"
+        raise InputError(f"{place}: not a number in range", source=source, value=cell, allowed=allowed)
+    return int(cell)
 
 
 def _conv_layer(row: Row, source: str) -> Layer:
     height, width, filter_height, filter_width, channels, filters, stride = row.values
-    notes = []
+    depthwise = "DP" in row.name
+    notes = [f"depthwise, by DP in its name: {channels} groups of 1 -> {filters}"] if depthwise else []
     extents = {}
     for axis, size, taps, column in (("P", width, filter_width, "Width"), ("Q", height, filter_height, "Height")):
         if taps > size:
@@ -144,9 +179,10 @@ def _conv_layer(row: Row, source: str) -> Layer:
         "R": filter_width,
         "S": filter_height,
         **extents,
-        "C": channels,
+        "C": 1 if depthwise else channels,
         "K": filters,
-        "N": 1,
+        "G": channels if depthwise else 1,
+        "N": row.batch,
         "stride_w": stride,
         "stride_h": stride,
         "notes": notes,
@@ -157,7 +193,7 @@ def _conv_layer(row: Row, source: str) -> Layer:
 def _gemm_layer(row: Row, source: str) -> Layer:
     """M rows, N columns, K terms of each sum: P carries the rows."""
     m, n, k = row.values
-    data = {"name": row.name[:200], "R": 1, "S": 1, "P": m, "Q": 1, "C": k, "K": n, "N": 1}
+    data = {"name": row.name[:200], "R": 1, "S": 1, "P": m, "Q": 1, "C": k, "K": n, "N": row.batch}
     return Layer.from_data(data, source=f"{source}: row {row.number}")
 
 

@@ -35,6 +35,9 @@ class HowToLoad(Options):
     pattern: str | None = option(
         None, "uniform, transpose, bitcomp, bitrev, shuffle, tornado, neighbor, hotspot or multicast.", metavar="NAME"
     )
+    booksim: str | None = option(
+        None, "Configuration of BookSim 2 for what is not given here: mesh, pattern, load, lengths.", metavar="FILE"
+    )
     mesh: str = option("8x8", "Size of the mesh in routers.", metavar="COLUMNSxROWS")
     rate: float = option(0.1, "Offered load in flits/node/cycle, up to 1.", metavar="LOAD")
     packet_flits: int = option(5, "Length of every packet, header flit included.", flag="--flits", metavar="FLITS")
@@ -160,6 +163,9 @@ def traffic_command(given: Given) -> None:
     two of nodes), tornado (half a row to the east, less one), neighbor (one to the east), hotspot, multicast (random
     sets of nodes). Loads count flits at the source, a multicast once.
 
+    --booksim reads a configuration of BookSim 2; options given beside it count in its place. What would change the
+    result and is not modelled here (a torus, virtual channels, other routes) is refused by key.
+
     --sweep writes a picture and a table: --output curve.png gives curve.png and curve.csv, default
     PATTERN_MESH.png and .csv.
     """
@@ -168,7 +174,7 @@ def traffic_command(given: Given) -> None:
     from nocsim.traffic.report import text
     from nocsim.traffic.synthetic import SyntheticTraffic
 
-    how = given.of(HowToLoad)
+    how = _with_booksim(given)
     if how.pattern is None:
         raise InputError("missing", source="--pattern", allowed=str(HowToLoad.model_fields["pattern"].description))
     topology = Topology(*_mesh(how.mesh))
@@ -208,6 +214,19 @@ def traffic_command(given: Given) -> None:
         if how.json_file != "-":
             out(f"link heat written to {how.heat}\n")
     _end_if_deadlocked([result])
+
+
+def _with_booksim(given: Given) -> HowToLoad:
+    """What was given, the rest as a configuration of BookSim says where there is one."""
+    how = given.of(HowToLoad)
+    if how.booksim is None:
+        return how
+    from nocsim.traffic.booksim import read_booksim
+
+    options, notes = read_booksim(how.booksim)
+    for note in notes:
+        print(f"note: {how.booksim}: {note}", file=sys.stderr)
+    return HowToLoad.of(options | {name: value for name, value in given.values.items() if value is not None})
 
 
 def _sweep(pattern: Pattern, rates: str, options: dict[str, Any], output: str | None, json_file: str | None) -> None:

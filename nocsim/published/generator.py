@@ -10,6 +10,7 @@ not is kept, because it is here for comparison:
 * Partial sums are loaded only if the first reduction loop at or outside the outputs' own loop is not at its first
   index; with two such loops some loads are missed, and a reduction loop without an outputs' loop inside loads nothing.
 * All PEs of the mesh compute, also those that the mapping does not use.
+* A compute waits for partial sums that *arrived* at its PE two network steps before, not for those that left it.
 """
 
 from __future__ import annotations
@@ -77,10 +78,14 @@ class _Step:
     """Numbers of a network step's transactions that later ones wait for."""
 
     computes: list[int] = field(default_factory=list)
-    sends: dict[int, list[int]] = field(default_factory=dict)
-    leaves: dict[int, list[int]] = field(default_factory=dict)
+    sends: dict[tuple[Tensor, int], int] = field(default_factory=dict)
+    arrivals: dict[int, list[int]] = field(default_factory=dict)
     reductions: list[int] = field(default_factory=list)
-    stores: list[int] = field(default_factory=list)
+    stores: dict[int, int] = field(default_factory=dict)
+
+    def sent_to(self, pe: int) -> list[int]:
+        """What was sent to a PE, tensor by tensor."""
+        return [self.sends[tensor, pe] for tensor in TENSORS if (tensor, pe) in self.sends]
 
 
 class PublishedDataflow:
@@ -170,7 +175,7 @@ class PublishedDataflow:
             for network_step, network in enumerate(self.network):
                 step = _Step()
                 yield from self._network_step(writer, loaded, steps, step, memory, network, memory_step, network_step)
-                stores = step.stores or stores
+                stores = list(step.stores.values()) or stores
                 steps = [*steps[-1:], step]
             ends = [*ends[-1:], steps[-1].computes]
             if self.memory.at_last("outputs", memory) and stores:
@@ -190,20 +195,16 @@ class PublishedDataflow:
         network_step: int,
     ) -> Iterator[Transaction]:
         two_before = earlier[-2] if len(earlier) == 2 else None
-        sent: dict[Tensor, dict[int, list[int]]] = {tensor: {} for tensor in TENSORS}
 
         def send(source: int, tensor: Tensor, label: str, first: list[int]) -> Iterator[Transaction]:
             size = self.packets(tensor, self._mesh - 1)
             for group in self._groups[tensor]:
-                waits = list(first)
-                if two_before is not None:
-                    waits += [two_before.computes[pe] for pe in group]
+                waits = [two_before.computes[pe] for pe in group] if two_before is not None else []
+                waits += first
                 operation: Operation = "multicast" if len(group) > 1 else "unicast"
                 labels = (label, memory_step, network_step)
                 yield writer.add(source, operation, size, tuple(group), waits, labels)
-                for pe in group:
-                    sent[tensor].setdefault(pe, []).append(writer.last)
-                    step.sends.setdefault(pe, []).append(writer.last)
+                step.sends.update(((tensor, pe), writer.last) for pe in group)
 
         if self.network.loads_partial_sums(network):
             yield from send(self.buffer, "outputs", "psums_gb_to_pe", loaded["outputs"])
@@ -212,11 +213,12 @@ class PublishedDataflow:
         if self.both.at_first("weights", memory + network):
             yield from send(self.dram, "weights", "weights_dram_to_pe", [])
         for pe in range(self._pes):
-            waits = [number for tensor in TENSORS for number in sent[tensor].get(pe, [])]
+            waits = step.sent_to(pe)
             if two_before is not None:
-                waits += two_before.leaves.get(pe, []) + two_before.sends.get(pe, [])
-            elif earlier:
-                waits += earlier[0].sends.get(pe, [])
+                waits += two_before.arrivals.get(pe, [])
+                waits += [two_before.stores[pe]] if pe in two_before.stores else []
+            if earlier:
+                waits += earlier[0].sent_to(pe)
             labels = ("compute", memory_step, network_step)
             yield writer.add(pe, "compute", self.compute_cycles, (), waits, labels)
             step.computes.append(writer.last)
@@ -229,24 +231,16 @@ class PublishedDataflow:
         """Add up group by group, along each row, then down the column; the last PE of each sends the tile."""
         size = self.packets("outputs", self._mesh - 1)
         trees = [ReductionTree.of(group, self._columns) for group in self._groups["outputs"]]
-        arrived: dict[int, list[int]] = {}
-
-        def order(hop: tuple[int, int]) -> tuple[bool, int]:
-            """Hops along rows first, then down; each kind in ascending order of PEs."""
-            return hop[0] // self._columns != hop[1] // self._columns, hop[0]
-
-        for pe, after in (hop for tree in trees for hop in sorted(tree.successor.items(), key=order)):
-            waits = [step.computes[pe], *arrived.get(pe, [])]
+        for pe, after in (hop for tree in trees for hop in tree.successor.items()):
+            waits = [step.computes[pe], *step.arrivals.get(pe, [])]
             yield writer.add(pe, "unicast", size, (after,), waits, ("psums_pe_to_pe", memory_step, network_step))
-            arrived.setdefault(after, []).append(writer.last)
-            step.leaves.setdefault(pe, []).append(writer.last)
+            step.arrivals.setdefault(after, []).append(writer.last)
             step.reductions.append(writer.last)
-        waits = step.computes + step.reductions + (earlier[-1].stores if earlier else [])
-        for root in sorted(tree.root for tree in trees):
+        waits = step.computes + step.reductions + (list(earlier[-1].stores.values()) if earlier else [])
+        for root in (tree.root for tree in trees):
             labels = ("outputs_pe_to_gb", memory_step, network_step)
             yield writer.add(root, "unicast", size, (self.buffer,), waits, labels)
-            step.stores.append(writer.last)
-            step.leaves.setdefault(root, []).append(writer.last)
+            step.stores[root] = writer.last
 
 
 class _Writer:

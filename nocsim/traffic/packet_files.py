@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from cosa.common.file_kinds import another_kind
 from nocsim.traffic.packets import MAX_NUMBER, Int64s, PacketError, Packets
 
 PACKET_COLUMNS = ("packet", "kind", "src", "dsts", "inject_cycle", "n_flits")
@@ -86,8 +87,14 @@ class _Reader:
     def _read(self, data: bytes) -> Iterator[Block]:
         if self._places is None:
             # the header on its own, so that what follows can be plain
+            whole = data
             header, newline, data = data.partition(b"\n")
-            yield from self._tolerant(header + newline)
+            try:
+                yield from self._tolerant(header + newline)
+            except PacketError as error:
+                allowed = f"a packets file with the columns {','.join(PACKET_COLUMNS)}"
+                text = whole.decode(errors="replace")
+                raise another_kind(text, self._source, ("packets file",), allowed) or error from None
             if not data:
                 return
         plain = None

@@ -103,7 +103,7 @@ def test_device_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         ("LD 0x10\nXX 0x20\n", "line 2: unknown direction (found 'XX 0x20'); allowed: LD address"),
         ("R 0x10 5\nR 0x20 4\n", "line 2: cycle before that of the line before (found 4 after 5)"),
         ("R 0x10 -1\n", "cycle is not a whole number"),
-        ("R zz 1\n", "not a request"),
+        ("R zz 1\n", "not an address"),
         ("R 0xffffffffffffffffff 1\n", "address out of range"),
         ("id,cycle\n1,2\n", "no column op"),
         ("cycle,op,addr\n0,Q,0x0\n", "line 2: unknown direction"),

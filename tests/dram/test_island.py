@@ -239,7 +239,26 @@ def test_read_of_a_waiting_write_is_forwarded_and_writes_merge() -> None:
     assert len(done) == 33
     stats = system.stats
     assert (stats.merged_writes, stats.forwarded_reads) == (1, 1)
-    assert done[102] == 40 + 16
+    assert done[102] == 37 + 21 + 1, "behind the read of 37, whose data come 21 clocks later"
+
+
+@pytest.mark.parametrize(("forward_clocks", "first_two"), [(0, [57, 58]), (9, [57, 58]), (20, [60, 61])])
+def test_forwarded_reads_leave_in_line_one_a_clock(forward_clocks: int, first_two: list[int]) -> None:
+    """Reads of one row and bank group: column commands at 17, 23, 29, ..., data 21 clocks later.
+
+    Nine reads that a waiting write answers are taken from 40 on, one a clock. Those before were read by 35 and leave by
+    56. The one of 41 is due at 62 and behind two of the nine, the one of 47 is due at 68 and behind eight.
+    """
+    config = load_device("ddr4_2400_x8")
+    config = config.with_changes(controller=config.controller.model_dump() | {"forward_clocks": forward_clocks})
+    system = DramSystem(config)
+    system.submit_many(0, READ, (1 << 24) + np.arange(30) * 256, np.arange(30))
+    system.submit(1, WRITE, 0x40, 100)
+    system.submit_many(40, READ, np.full(9, 0x40), 200 + np.arange(9))
+    done = dict(system.advance(2000))
+    assert [done[tag] for tag in range(7)] == [38, 44, 50, 56, 62, 69, 74]
+    assert [done[200 + tag] for tag in range(9)] == [*first_two, 63, 64, 65, 66, 67, 68, 70]
+    assert system.stats.forwarded_reads == 9
 
 
 def test_two_channels_share_the_load() -> None:

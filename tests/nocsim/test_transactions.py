@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import cosa
 from cosa.common.errors import InputError
+from cosa.model.layer import Dim
 from cosa.model.schedule import Loop, Provenance, Schedule, ScheduleLevel
 from nocsim.commands.main import main
 from nocsim.errors import SimulationError
@@ -205,23 +207,79 @@ def test_several_network_steps() -> None:
     assert all(times.end is not None for times in replay.times.values())
 
 
-def test_reductions_are_listed_group_by_group() -> None:
-    """Two groups of eight PEs in alternate columns, the order that the published list of ResNet-50's input.73 has."""
+def test_what_a_step_waits_for() -> None:
+    """Dependencies in the published order: weights, inputs, outputs, then what arrived and left two steps before."""
+    transactions = list(PublishedDataflow(several_network_steps()).transactions())
+
+    def found(name: str, step: int, *, source: int | None = None, to: int | None = None) -> list[int]:
+        """Transactions of a network step of memory step 0."""
+        return [
+            x.number
+            for x in transactions
+            if x.labels[:3] == (("class", name), ("mem_step", "0"), ("noc_step", str(step)))
+            and (source is None or x.actor == source)
+            and (to is None or to in x.destinations)
+        ]
+
+    def sent(step: int, pe: int) -> list[int]:
+        names = ("weights_dram_to_pe", "inputs_gb_to_pe", "psums_gb_to_pe")
+        return [number for name in names for number in found(name, step, to=pe)]
+
+    by_number = {x.number: list(x.dependencies) for x in transactions}
+    assert len(sent(2, 1)) == 3 and len(sent(0, 1)) == 2 and len(sent(1, 1)) == 1
+    (first,), (second,), (third,) = (found("compute", step, source=1) for step in (0, 1, 2))
+    assert by_number[first] == sent(0, 1)
+    assert by_number[second] == sent(1, 1) + sent(0, 1)
+    # PE 1 takes the sums of PE 0 and passes them on to PE 2: it waits for what it took, not for what it passed on.
+    arrived = found("psums_pe_to_pe", 0, source=0, to=1)
+    assert len(arrived) == 1 and by_number[third] == sent(2, 1) + arrived + sent(0, 1)
+    # PE 3 is the last one of its row, which sends the tile.
+    (last,) = found("compute", 2, source=3)
+    store = found("outputs_pe_to_gb", 0, source=3)
+    assert by_number[last] == sent(2, 3) + found("psums_pe_to_pe", 0, to=3) + store + sent(0, 3)
+    # A multicast waits for the computes of its PEs two steps before, then for what the global buffer has loaded.
+    inputs = found("inputs_gb_to_pe", 2)[0]
+    computes = [number for pe in (0, 4, 8, 12) for number in found("compute", 0, source=pe)]
+    (loaded,) = (x.number for x in transactions if x.labels[:2] == (("class", "inputs_dram_to_gb"), ("mem_step", "0")))
+    assert by_number[inputs] == [*computes, loaded]
+
+
+EVEN = [(0, 2), (4, 6), (8, 10), (12, 14), (2, 6), (6, 10), (10, 14)]
+
+
+@pytest.mark.parametrize(
+    ("spread", "expected"),
+    [
+        # Two groups of eight PEs in alternate columns, as the published list of ResNet-50's input.73 has them.
+        ("C8 P2", [*EVEN, *((a + 1, b + 1) for a, b in EVEN)]),
+        # A group is a column, or a row.
+        ("C4 K4", [(pe + 4 * row, pe + 4 * row + 4) for pe in range(4) for row in range(3)]),
+        ("K4 C4", [(4 * row + pe, 4 * row + pe + 1) for row in range(4) for pe in range(3)]),
+        # Reductions outside and inside of another loop: pairs in two rows, then down; groups by their first PE.
+        ("C2 K2 C2 P2", [(a + g, b + g) for g in (0, 1, 4, 5) for a, b in ((0, 2), (8, 10), (2, 10))]),
+        ("K2 C2 P4", [(pe, pe + 4) for pe in (0, 1, 2, 3, 8, 9, 10, 11)]),
+        # Rows that a group fills unequally, in a part of the mesh.
+        ("S3 K2", [(0, 2), (2, 4), (1, 3), (3, 5)]),
+        ("R3 S3", [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7), (3, 7), (7, 8)]),
+    ],
+)
+def test_reductions_are_listed_group_by_group(spread: str, expected: list[tuple[int, int]]) -> None:
     arch = cosa.load_architecture("cosa2021")
-    spread = (
-        Loop(dim="C", bound=8, kind="spatial", axis="row_major"),
-        Loop(dim="P", bound=2, kind="spatial", axis="row_major"),
-    )
+    loops = tuple(Loop(dim=cast(Dim, x[0]), bound=int(x[1:]), kind="spatial", axis="row_major") for x in spread.split())
     nest = tuple(
-        ScheduleLevel(level=level.name, keeps=level.keeps, loops=spread if level.name == "GlobalBuffer" else ())
+        ScheduleLevel(level=level.name, keeps=level.keeps, loops=loops if level.name == "GlobalBuffer" else ())
         for level in arch.levels[::-1]
     )
-    layer = cosa.Layer(name="groups", R=1, S=1, P=2, Q=1, C=8, K=1, N=1)
-    schedule = Schedule.make(layer, arch, nest, Provenance(mapper="hand", version="test"))
-    listed = PublishedDataflow(schedule).transactions()
-    hops = [(x.actor, *x.destinations) for x in listed if dict(x.labels)["class"] == "psums_pe_to_pe"]
-    even = [(0, 2), (4, 6), (8, 10), (12, 14), (2, 6), (6, 10), (10, 14)]
-    assert hops == [*even, *((source + 1, destination + 1) for source, destination in even)]
+    bounds: dict[str, Any] = dict.fromkeys("RSPQCKN", 1)
+    for loop in loops:
+        bounds[loop.dim] *= loop.bound
+    schedule = Schedule.make(cosa.Layer(name="groups", **bounds), arch, nest, Provenance(mapper="hand", version="test"))
+    listed = list(PublishedDataflow(schedule).transactions())
+    assert [(x.actor, *x.destinations) for x in listed if x.labels[0] == ("class", "psums_pe_to_pe")] == expected
+    # Who passes nothing on sends the tile, group by group.
+    passing = {source for source, _ in expected}
+    ends = list(dict.fromkeys(destination for _, destination in expected if destination not in passing))
+    assert [x.actor for x in listed if x.labels[0] == ("class", "outputs_pe_to_gb")] == ends
 
 
 def test_transactions_command(main_job: Schedule, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

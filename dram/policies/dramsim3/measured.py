@@ -14,8 +14,6 @@ def measured(data: dict[str, Any]) -> dict[str, Any]:
     separate = bool(p["protocol_is_hbm"] or p["protocol_is_gddr"])
     apart = bool(p["protocol_is_gddr"]) or str(data.get("device_file", "")).startswith("LPDDR4")
     devices = p["devices_per_rank"]
-    # the increments are V x mA (x cycles) of all devices of a rank; only their sums matter, so Vdd may be 1
-    standby, active = p["pre_stb_energy_inc"] / devices, p["act_stb_energy_inc"] / devices
     return {
         "organization": {
             "channels": p["channels"],
@@ -41,16 +39,7 @@ def measured(data: dict[str, Any]) -> dict[str, Any]:
             **{n: p[n] if grouped else None for n in ("tRRD_L", "tCCD_L", "tWTR_L")},
             **{n: p[n] for n in ("tRTRS", "tFAW", "tREFI", "tRFC", "tCKE", "tXP")},
         },
-        "currents": {
-            "Vdd": 1,
-            "IDD0": (p["act_energy_inc"] / devices + active * p["tRAS"] + standby * p["tRP"]) / p["tRC"],
-            "IDD2P": p["pre_pd_energy_inc"] / devices,
-            "IDD2N": standby,
-            "IDD3N": active,
-            "IDD4R": p["read_energy_inc"] / devices / p["burst_cycle"] + active,
-            "IDD4W": p["write_energy_inc"] / devices / p["burst_cycle"] + active,
-            "IDD5": p["ref_energy_inc"] / devices / p["tRFC"] + active,
-        },
+        "currents": p["currents"] if "currents" in p else _currents(p),
         "controller": {
             "page": "close" if p["row_buf_policy"] == "CLOSE_PAGE" else "open",
             "queues": "per_rank" if p["queue_structure"] == "PER_RANK" else "per_bank",
@@ -61,4 +50,20 @@ def measured(data: dict[str, Any]) -> dict[str, Any]:
             "refresh_ranks": "staggered" if p["refresh_policy_code"] == 1 else "first_only",
             "leftover_writes": "parked",
         },
+    }
+
+
+def _currents(p: dict[str, Any]) -> dict[str, float]:
+    """Currents from the increments of energy, V x mA (x cycles) of a rank; only products matter, so Vdd is 1."""
+    devices = p["devices_per_rank"]
+    standby, active = p["pre_stb_energy_inc"] / devices, p["act_stb_energy_inc"] / devices
+    return {
+        "Vdd": 1,
+        "IDD0": (p["act_energy_inc"] / devices + active * p["tRAS"] + standby * p["tRP"]) / p["tRC"],
+        "IDD2P": p["pre_pd_energy_inc"] / devices,
+        "IDD2N": standby,
+        "IDD3N": active,
+        "IDD4R": p["read_energy_inc"] / devices / p["burst_cycle"] + active,
+        "IDD4W": p["write_energy_inc"] / devices / p["burst_cycle"] + active,
+        "IDD5": p["ref_energy_inc"] / devices / p["tRFC"] + active,
     }

@@ -34,7 +34,8 @@ class FrfcfsController(Controller):
         default=None,
         ge=0,
         description="acceptance to completion of a read answered from, or a write merged into, the write queue; "
-        "absent: the shorter one of read and write latency, 0: as Ramulator counts",
+        "absent: the shorter one of read and write latency, 0: as Ramulator counts; such a read leaves behind the "
+        "reads that wait for their data, one a clock",
     )
     refresh_stagger: bool = Field(
         default=False, description="refresh the ranks tREFI / ranks apart instead of all at the same clock"

@@ -50,7 +50,7 @@ class FrfcfsChannel(TimedChannel):
         self.hashes: Ints = np.full(256, -1, np.int64)
         self.active: Ints = np.zeros((banks + 1, k.ACTIVE_FIELDS), np.int64)
         self.control = np.zeros(k.CONTROL, np.int64)
-        self.control[b.FREE_SLOT] = -1
+        self.control[b.FREE_SLOT] = self.control[k.LAST_READ] = -1
         self.control[b.REFRESH_WAKE] = self.ranks[:, b.DUE].min()
         self.min_latency_edges = min(shortest, forward)
 

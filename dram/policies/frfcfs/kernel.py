@@ -31,8 +31,9 @@ from dram.queues_kernel import NEVER, Ints
     SEQUENCE,  # requests taken into a queue so far
     DRAINED,  # writes since write mode began
     READ_TURN,  # reads to serve before writes may go first again
+    LAST_READ,  # edge at which the read decided last leaves, or -1
     CONTROL,
-) = range(b.CONTROL, b.CONTROL + 8)  # fmt: skip
+) = range(b.CONTROL, b.CONTROL + 9)  # fmt: skip
 
 # banks
 ACTIVE_SLOT = b.BANK_FIELDS  # request whose ACT is issued, or -1
@@ -147,6 +148,16 @@ def _row_closed(s: State, bank_index: int) -> None:
 
 
 @inlined_helper
+def _read_leaves(s: State, t: int, ready: int, tag: int, identity: int) -> None:
+    """Put a read in the line of those that wait for their data: its head leaves once ready, one an edge.
+
+    So also one that the write queue answers leaves behind those before it, as in Ramulator.
+    """
+    s.control[LAST_READ] = max(ready, s.control[LAST_READ] + 1)
+    q.complete(s.io, s.flight, s.request_log, q.READ_BACK, t, s.control[LAST_READ], tag, identity)
+
+
+@inlined_helper
 def _accept(s: State, t: int, lane: int) -> tuple[bool, int]:
     """Take staged requests of a lane. Returns (any taken, next edge to look)."""
     taken = 0
@@ -163,7 +174,11 @@ def _accept(s: State, t: int, lane: int) -> tuple[bool, int]:
         address = s.staged[lane, head, q.STAGED_ADDRESS] >> s.params[b.OFFSET_BITS] << s.params[b.OFFSET_BITS]
         if s.control[WRITES_HELD] > 0 and b.find(s.params, s.slots, s.hashes, address, 1) >= 0:
             # the write queue answers the read, or swallows the write
-            q.complete(s.io, s.flight, s.request_log, q.NOT_SENT, t, t + s.params[FORWARD_LATENCY], tag, identity)
+            ready = t + s.params[FORWARD_LATENCY]
+            if op == 1:
+                q.complete(s.io, s.flight, s.request_log, q.NOT_SENT, t, ready, tag, identity)
+            else:
+                _read_leaves(s, t, ready, tag, identity)
             s.control[b.FORWARDED + op] += 1
         elif s.control[READS_HELD + op] < s.params[READ_QUEUE + op]:
             slot = b.take_slot(s.control, s.slots, op, tag, identity, t)
@@ -310,7 +325,7 @@ def _issue(s: State, t: int, slot: int, place: int, command: int) -> None:
         else:
             s.control[READ_TURN] = max(s.control[READ_TURN] - 1, 0)
             s.ranks[rank, b.READS] += 1
-            q.complete(s.io, s.flight, s.request_log, q.READ_BACK, t, t + s.params[b.READ_LATENCY], tag, identity)
+            _read_leaves(s, t, t + s.params[b.READ_LATENCY], tag, identity)
         if place >= 0:
             s.banks[bank_index, ACTIVE_SLOT] = -1
             held = s.control[ACTIVE_HELD] - 1
