@@ -198,7 +198,8 @@ def lines(view: dict[str, Any]) -> list[str]:
         bandwidths = [level[f"{way}_bandwidth_words_per_cycle"] for way in ("read", "write")]
         moved = [f"{level[f'{way}_words']:,}" for way in ("read", "write")]
         stated = ["none" if bandwidth is None else f"{bandwidth:g}" for bandwidth in bandwidths]
-        cycles.append([name, *moved, *stated, f"{level['cycles']:,}"])
+        if level["tensors"]:
+            cycles.append([name, *moved, *stated, f"{level['cycles']:,}"])
     found += table(["level", "tensor", "inst.", *kinds], rows, left=2)
     found += ["", *_wrapped(f"energy        {view['energies']}")]
     found += table(["level", "tensor", "pJ/access", "words/access", "pJ/word", "uJ", "share"], energies, left=2)

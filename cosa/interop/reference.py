@@ -1,8 +1,8 @@
 """Comparison of what our readers find in Timeloop files, and count for them, with what others wrote down beside them.
 
 `timeloop_files_cases`: for every ``NAME.expected.json`` of a folder, ``NAME.*`` is read and every fact of the expected
-file looked up. A fact is equal when it has the same value; order counts, except where a list is a set (what a level keeps,
-which dimensions are free). Absent and empty are the same.
+file looked up. A fact is equal when it has the same value; order counts, except where a list is a set (what a level
+keeps, which dimensions are free). Absent and empty are the same.
 
 `timeloop_v4_cases`: every folder is a run of a current Timeloop, ``input.yaml`` as its front end wrote it, ``map.yaml``
 where a mapper found the mapping, and ``expected.json`` with cycles and counts of an instance.

@@ -186,7 +186,7 @@ def test_first_arrivals_of_outputs_are_fills_in_2022_alone() -> None:
 
 
 def test_words_from_neighbours_are_averaged_with_those_of_the_parent() -> None:
-    """Fifteen rows for thirteen PEs, and 24 times one from a neighbour: 405 words each, though neither part is whole."""
+    """Fifteen rows for thirteen PEs, 24 times one from a neighbour: 405 words each, though neither part is whole."""
     layer = Layer(name="l", R=3, S=3, P=13, Q=13, C=9, K=15, N=1)
     architecture = machine(
         {"name": "Acc", "keeps": ["outputs"], "capacity_words": 64, "fanout": 3},
